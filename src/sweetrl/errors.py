@@ -1,0 +1,70 @@
+"""Every error that sweetrl raises on purpose.
+
+    SweetError
+    ├── UsageError           the caller can mend it: one line, exit code 2
+    │   ├── ConfigError      an option or a recipe says something impossible
+    │   ├── DataError        a file holds something else than it should; names file and line
+    │   └── MissingExtra     an optional dependency is not installed
+    ├── StageError           one item failed through no fault of the agent; recorded as a `Failure`
+    │   ├── ModelError       a language model or its endpoint
+    │   ├── CollaboratorError
+    │   ├── SandboxError     the isolation around untrusted code
+    │   └── RenderError      the browser
+    └── TrainingError        a training run cannot go on
+
+An infrastructure failure is never turned into a reward: a `StageError` leaves its item unscored.
+"""
+
+from pathlib import Path
+
+
+class SweetError(Exception):
+    """Base of all errors raised on purpose; its text is one line that a person can act on."""
+
+
+class UsageError(SweetError):
+    """The command or call cannot be carried out as given."""
+
+
+class ConfigError(UsageError):
+    """An option or a configuration value is wrong."""
+
+
+class DataError(UsageError):
+    """A file or a record is not what it should be."""
+
+    def __init__(self, message: str, *, path: Path | None = None, line: int | None = None) -> None:
+        """`line` counts from 1, as editors do."""
+        where = "" if path is None else f"{path}: " if line is None else f"{path}:{line}: "
+        super().__init__(where + message)
+
+
+class MissingExtra(UsageError):  # noqa: N818  the name says it all
+    """A feature needs packages of an extra that is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional package: pip install 'sweetrl[{extra}]'")
+
+
+class StageError(SweetError):
+    """One item could not be processed; the others go on."""
+
+
+class ModelError(StageError):
+    """A language model did not answer, or not usably."""
+
+
+class CollaboratorError(StageError):
+    """The collaborator's side of a dialogue broke down."""
+
+
+class SandboxError(StageError):
+    """The sandbox itself failed, as opposed to the code inside it."""
+
+
+class RenderError(StageError):
+    """The browser itself failed, as opposed to the page it was given."""
+
+
+class TrainingError(SweetError):
+    """A training run cannot go on (a loss that is not a number, for example)."""

@@ -1,0 +1,68 @@
+"""The seams: small interfaces between the stages and the world.
+
+Each has a shipped fake and one contract suite (`tests/contracts/`) that every implementation passes.
+Failures of the implementation itself are raised as `StageError`; anything else is a bug.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from sweetrl.types import Completion, Episode, Message, Reply, Sampling, Task, Verdict
+
+
+class ChatModel(Protocol):
+    """A language model that continues a chat."""
+
+    @property
+    def name(self) -> str:
+        """The specification it was made from, without secrets."""
+        ...
+
+    async def complete(
+        self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int
+    ) -> list[Completion]:
+        """`n` samples. The same seed gives the same samples wherever the model can promise it."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections and memory; safe to call twice."""
+        ...
+
+
+class Agent(Protocol):
+    """The side that is trained and evaluated. It is never given a `Task`."""
+
+    @property
+    def name(self) -> str:
+        """How records call it."""
+        ...
+
+    async def sample(self, history: Sequence[Message], *, n: int, seed: int) -> list[str]:
+        """`n` raw outputs for the next turn: 1 in dialogues, 16 for candidates, by one prompt path."""
+        ...
+
+
+class Collaborator(Protocol):
+    """The person's side: a model, a script, a replay or a human."""
+
+    @property
+    def name(self) -> str:
+        """How records call it."""
+        ...
+
+    async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
+        """An answer to the last message of `history`, which is the agent's."""
+        ...
+
+
+class Scorer(Protocol):
+    """Judges the outcome of an episode."""
+
+    @property
+    def name(self) -> str:
+        """`name/version`; the version changes whenever a verdict could."""
+        ...
+
+    async def score(self, task: Task, episode: Episode) -> Verdict:
+        """A verdict; an unscored one (`reward=None`) when the scorer itself broke down."""
+        ...

@@ -1,0 +1,446 @@
+"""Record files: JSON lines that survive crashes, and refuse to be mixed.
+
+Reading streams and names file, line and field in every complaint. Writing appends one whole record per
+`write`, so that a crash can at worst tear the last line, which the next run detects and removes. Each file
+`verdicts.jsonl` has a run card `verdicts.run.json` beside it: the configuration it belongs to, written before
+the first record, and its provenance, completed after the last.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import platform
+import time
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Literal, Self, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from sweetrl.errors import ConfigError, DataError, UsageError
+
+T = TypeVar("T")
+Record = TypeVar("Record", bound=Struct)
+
+MAX_LINE_BYTES = 64 << 20
+"""No record is this long; a longer line is some other kind of file."""
+
+
+# ---------------------------------------------------------------- reading
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The non-blank lines of a file with their numbers, counted from 1."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(MAX_LINE_BYTES):
+                number += 1
+                if number == 1:
+                    line = line.removeprefix(b"\xef\xbb\xbf")
+                if len(line) == MAX_LINE_BYTES:
+                    raise DataError("line too long: this is not a file of JSON lines", path=path, line=number)
+                if not line.isspace():
+                    yield number, line
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: OSError) -> DataError:
+    """The one-line form of a failed `open` or `read`."""
+    if isinstance(error, FileNotFoundError):
+        return DataError("no such file", path=path)
+    if isinstance(error, IsADirectoryError):
+        return DataError("is a folder, a file of JSON lines was expected", path=path)
+    return DataError(f"cannot be read: {error.strerror}", path=path)
+
+
+class LineDecoder(Generic[T]):
+    """Decodes one line into a record; says file, line and field when it cannot."""
+
+    def __init__(self, record_type: type[T], path: Path) -> None:
+        self._decoder = msgspec.json.Decoder(record_type)
+        self._path = path
+
+    def __call__(self, number: int, line: bytes) -> T:
+        """The record in `line`, which is line `number` of the file, counted from 1."""
+        try:
+            return self._decoder.decode(line)
+        except msgspec.ValidationError as error:
+            raise DataError(_one_line(error), path=self._path, line=number) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            torn = "" if line.endswith(b"\n") else " (the line has no end: was the file cut off?)"
+            raise DataError(
+                f"not valid JSON: {_one_line(error)}{torn}", path=self._path, line=number
+            ) from None
+
+
+def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
+    """The records of a file, one at a time. A file without any is an error."""
+    decode = LineDecoder(record_type, path)
+    empty = True
+    for number, line in read_lines(path):
+        empty = False
+        yield decode(number, line)
+    if empty:
+        raise DataError("has no records", path=path)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+# ---------------------------------------------------------------- ids
+
+
+class IdSet:
+    """A set of strings at 8 bytes each: 64-bit digests in a sorted array.
+
+    Resuming must know what is done without holding it: a million ids take 8 MB instead of 100. Two of a
+    million ids share a digest with probability 3e-8.
+    """
+
+    def __init__(self) -> None:
+        self._sorted = array("Q")
+        self._fresh: set[int] = set()
+
+    def add(self, text: str) -> bool:
+        """Add `text`; False if it was there."""
+        key = self._key(text)
+        if self._has(key):
+            return False
+        self._fresh.add(key)
+        if len(self._fresh) > 4096:
+            self._sorted = array("Q", sorted((*self._sorted, *self._fresh)))
+            self._fresh.clear()
+        return True
+
+    def __contains__(self, text: str) -> bool:
+        return self._has(self._key(text))
+
+    def __len__(self) -> int:
+        return len(self._sorted) + len(self._fresh)
+
+    def _has(self, key: int) -> bool:
+        at = bisect_left(self._sorted, key)
+        return key in self._fresh or (at < len(self._sorted) and self._sorted[at] == key)
+
+    @staticmethod
+    def _key(text: str) -> int:
+        raw = text.encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big")
+
+
+# ---------------------------------------------------------------- run cards
+
+
+class RunCard(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which run a record file belongs to, and how it came about."""
+
+    schema: Literal["run/1"] = "run/1"
+    command: str
+    """The stage, for example `score`."""
+    config: dict[str, Any]
+    """Everything that shapes a record; a resumed run must have the same."""
+    versions: dict[str, str]
+    started: str
+    finished: str | None = None
+    """None while the run is incomplete."""
+    records: int | None = None
+    sha256: str | None = None
+    """Of the finished record file."""
+
+
+def card_path(path: Path) -> Path:
+    """Where the run card of a record file lies."""
+    return path.with_suffix(".run.json")
+
+
+def read_card(path: Path) -> RunCard:
+    """The run card of the record file `path`."""
+    beside = card_path(path)
+    try:
+        return msgspec.json.decode(beside.read_bytes(), type=RunCard)
+    except OSError as error:
+        raise unreadable(beside, error) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"not a run card: {_one_line(error)}", path=beside) from None
+
+
+def installed_versions() -> dict[str, str]:
+    """What a result may depend on."""
+    return {
+        "sweetrl": metadata.version("sweetrl"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`, or leave it as it was."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise unwritable(path, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> UsageError:
+    """The one-line form of a failed write."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return UsageError(f"{path}: no space left; free some and run the same command again to go on")
+    return UsageError(f"{path}: cannot be written: {error.strerror}; choose another output with -o")
+
+
+# ---------------------------------------------------------------- writing
+
+
+class RecordLog(Generic[Record]):
+    """The one writer of a record file. Open it with `open_log`, use it as a context manager."""
+
+    def __init__(self, path: Path, descriptor: int, card: RunCard, ids: IdSet, marks: IdSet) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._card = card
+        self._ids = ids
+        self._marks = marks
+        self._size = os.fstat(descriptor).st_size
+        self._encoder = msgspec.json.Encoder()
+        self.repaired: str | None = None
+        """What was mended when the file was opened, for the user to know."""
+
+    def has(self, identity: str, mark: str = "") -> bool:
+        """Whether the record is there already.
+
+        `mark` is a digest of what the record was made from, where `open_log` was told how to tell: a record
+        made from something else is a conflict, not a hit.
+        """
+        if identity not in self._ids:
+            return False
+        if mark and _marked(identity, mark) not in self._marks:
+            raise DataError(
+                f"{identity} is there already, made from another input; choose another output with -o",
+                path=self.path,
+            )
+        return True
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def append(self, identity: str, record: Record) -> None:
+        """Write one record, whole or not at all."""
+        if not self._ids.add(identity):
+            raise DataError(f"a second record for {identity}", path=self.path)
+        line = self._encoder.encode(record) + b"\n"
+        try:
+            view = memoryview(line)
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError as error:
+            os.ftruncate(self._descriptor, self._size)
+            raise unwritable(self.path, error) from error
+        self._size += len(line)
+
+    def finish(self) -> RunCard:
+        """Complete the run card: every record is in."""
+        os.fsync(self._descriptor)
+        with self.path.open("rb") as file:
+            self._card.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        self._card.records = len(self)
+        self._card.finished = _now()
+        write_atomically(card_path(self.path), msgspec.json.format(msgspec.json.encode(self._card)) + b"\n")
+        return self._card
+
+    def close(self) -> None:
+        """Release the file; what was appended stays."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_log(
+    path: Path,
+    record_type: type[Record],
+    *,
+    command: str,
+    config: Mapping[str, Any],
+    identity: Callable[[Record], str],
+    settled: Callable[[Record], bool] = lambda _: True,
+    mark: Callable[[Record], str] = lambda _: "",
+) -> RecordLog[Record]:
+    """Open a record file to write it, or to go on where an earlier run stopped.
+
+    Takes the file's lock, checks that it belongs to the same configuration, removes a torn last line and the
+    records that are not `settled` (failures of ours, to be done again), and knows the ids of the rest.
+    """
+    _refuse_odd_paths(path)
+    descriptor = _open_locked(path)
+    try:
+        card = _claim(path, descriptor, command, dict(config))
+        torn = _cut_torn_line(descriptor)
+        ids, marks, redo = _take_stock(path, record_type, identity, settled, mark)
+        if redo:
+            descriptor = _rewrite_without(path, descriptor, record_type, settled)
+        log: RecordLog[Record] = RecordLog(path, descriptor, card, ids, marks)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    notes = [f"removed a torn last line ({torn} bytes)"] if torn else []
+    notes += [f"doing {redo} failed {'record' if redo == 1 else 'records'} again"] if redo else []
+    log.repaired = "; ".join(notes) or None
+    return log
+
+
+def _refuse_odd_paths(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        what = "is a folder" if path.is_dir() else "is not a regular file"
+        raise UsageError(f"{path}: {what}; name a file to write with -o")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
+    if path.name.endswith(".run.json"):
+        raise UsageError(f"{path}: names ending in .run.json are taken by run cards; choose another with -o")
+
+
+def _open_locked(path: Path) -> int:
+    """Open for appending with an exclusive lock that the kernel drops when the process ends."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Another writer may have replaced the file between our open and our lock.
+        if not os.path.samestat(os.fstat(descriptor), path.stat()):
+            raise BlockingIOError
+    except (BlockingIOError, FileNotFoundError):
+        os.close(descriptor)
+        raise UsageError(f"{path}: another process is writing it; wait for it or choose another -o") from None
+    except OSError as error:
+        os.close(descriptor)
+        raise unwritable(path, error) from error
+    return descriptor
+
+
+def _claim(path: Path, descriptor: int, command: str, config: dict[str, Any]) -> RunCard:
+    """The run card of this file: a new one for a new file, the old one if it says the same."""
+    # Through JSON once, so that what is compared later is what was stored (tuples are lists there).
+    config = msgspec.json.decode(msgspec.json.encode(config))
+    if card_path(path).exists():
+        card = read_card(path)
+        _refuse_mixing(path, card, command, config)
+        return card
+    if os.fstat(descriptor).st_size:
+        raise UsageError(
+            f"{path}: exists and was not written by `sweetrl {command}`; choose another output with -o"
+        )
+    card = RunCard(command=command, config=config, versions=installed_versions(), started=_now())
+    try:
+        write_atomically(card_path(path), msgspec.json.format(msgspec.json.encode(card)) + b"\n")
+    except UsageError:
+        path.unlink()
+        raise
+    return card
+
+
+def _refuse_mixing(path: Path, card: RunCard, command: str, config: dict[str, Any]) -> None:
+    if card.command != command:
+        raise ConfigError(
+            f"{path}: belongs to a run of `sweetrl {card.command}`; choose another output with -o"
+        )
+    differing = [key for key in {**card.config, **config} if card.config.get(key) != config.get(key)]
+    if differing:
+        key = differing[0]
+        more = f" (and {len(differing) - 1} more)" if len(differing) > 1 else ""
+        raise ConfigError(
+            f"{path}: belongs to another run: {key} was {card.config.get(key)!r}, "
+            f"now {config.get(key)!r}{more}; choose another output with -o"
+        )
+
+
+def _cut_torn_line(descriptor: int) -> int:
+    """Remove what follows the last newline; the number of bytes removed."""
+    end = size = os.fstat(descriptor).st_size
+    while end > 0:
+        start = max(0, end - (1 << 16))
+        at = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if at >= 0:
+            end = start + at + 1
+            break
+        end = start
+    if end < size:
+        os.ftruncate(descriptor, end)
+    return size - end
+
+
+def _take_stock(
+    path: Path,
+    record_type: type[Record],
+    identity: Callable[[Record], str],
+    settled: Callable[[Record], bool],
+    mark: Callable[[Record], str],
+) -> tuple[IdSet, IdSet, int]:
+    ids, marks, redo = IdSet(), IdSet(), 0
+    decode = LineDecoder(record_type, path)
+    for number, line in read_lines(path):
+        record = decode(number, line)
+        if not settled(record):
+            redo += 1
+            continue
+        if not ids.add(identity(record)):
+            raise DataError(f"a second record for {identity(record)}", path=path, line=number)
+        if mark(record):
+            marks.add(_marked(identity(record), mark(record)))
+    return ids, marks, redo
+
+
+def _marked(identity: str, mark: str) -> str:
+    return f"{identity}\x1f{mark}"
+
+
+def _rewrite_without(
+    path: Path, old: int, record_type: type[Record], settled: Callable[[Record], bool]
+) -> int:
+    """Replace the file by one that holds its settled records only; the new, locked descriptor."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        new = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        # Locked before it gets its name, so that no other writer can slip in.
+        fcntl.flock(new, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        decode = LineDecoder(record_type, path)
+        with open(new, "wb", closefd=False) as file:
+            for number, line in read_lines(path):
+                if settled(decode(number, line)):
+                    file.write(line)
+        os.fsync(new)
+        temporary.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise unwritable(path, error) from error
+    os.close(old)
+    return new

@@ -1,0 +1,240 @@
+"""The records that stages exchange, and nothing else.
+
+All are frozen `msgspec` structs: one definition is the JSON format, its validation and the type.
+A secret is a type of its own, so that an `Episode` (which agents learn from) can hold none.
+"""
+
+import hashlib
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+NonEmpty = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class Kind(StrEnum):
+    """The two halves of ColBench."""
+
+    BACKEND = "backend"
+    FRONTEND = "frontend"
+
+
+# ---------------------------------------------------------------- tasks
+
+
+class BackendSecret(Struct, frozen=True, tag_field="kind", tag="backend", forbid_unknown_fields=True):
+    """What only the collaborator, the scorer and the critic may see of a programming task."""
+
+    reference: NonEmpty
+    """Source of the wanted Python function."""
+    tests: Annotated[dict[str, NonEmpty], Meta(min_length=1)]
+    """Hidden calls by name, each one Python expression."""
+
+
+class FrontendSecret(Struct, frozen=True, tag_field="kind", tag="frontend", forbid_unknown_fields=True):
+    """What only the collaborator, the scorer and the critic may see of a design task."""
+
+    page: NonEmpty
+    """HTML of the wanted page."""
+
+
+class Task(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One problem to collaborate on."""
+
+    schema: Literal["task/1"] = "task/1"
+    id: NonEmpty
+    kind: Kind
+    split: str = ""
+    """train, validation, test, or empty where the source does not say."""
+    request: NonEmpty
+    """What the agent is told at the start."""
+    secret: BackendSecret | FrontendSecret
+    extra: dict[str, Any] = {}
+    """Fields of the file that the task came from which sweetrl does not use; kept for a lossless export."""
+
+    def __post_init__(self) -> None:
+        if (self.kind is Kind.BACKEND) != isinstance(self.secret, BackendSecret):
+            raise ValueError(f"a {self.kind} task cannot have the secret of the other kind")
+
+
+# ---------------------------------------------------------------- dialogues
+
+
+class Role(StrEnum):
+    """Who speaks, as chat models call it. The collaborator is the user."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class Message(Struct, frozen=True):
+    """One message of a chat."""
+
+    role: Role
+    text: str
+    images: tuple[bytes, ...] = ()
+    """PNG files."""
+
+
+class Reply(Struct, frozen=True):
+    """The collaborator's answer to one turn."""
+
+    text: str
+    screenshot: str | None = None
+    """Content hash of the page that the agent had shown, for frontend tasks."""
+
+
+class Turn(Struct, frozen=True):
+    """One utterance of the agent and the answer to it."""
+
+    output: str
+    """The raw generation: what is trained on."""
+    said: str
+    """What the collaborator and later turns see of it (no thoughts)."""
+    reply: Reply | None = None
+    """None on the last turn."""
+
+
+class Ending(StrEnum):
+    """Why a dialogue ended."""
+
+    ANSWERED = "answered"
+    TURN_LIMIT = "turn_limit"
+    FAILED = "failed"
+
+
+class Failure(Struct, frozen=True):
+    """Something of ours broke. Never a judgement on the agent."""
+
+    stage: str
+    kind: str
+    message: str
+
+
+class Episode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One whole dialogue. It holds nothing that the agent may not see."""
+
+    schema: Literal["episode/1"] = "episode/1"
+    task_id: NonEmpty
+    attempt: Count
+    seed: int
+    agent: str
+    collaborator: str
+    request: str
+    turns: tuple[Turn, ...]
+    ending: Ending
+    answer: str | None
+    """The code, or the HTML of the last page shown; None where there is none."""
+    failure: Failure | None = None
+    extra: dict[str, Any] = {}
+    """Fields of an imported dialogue that sweetrl does not use; kept for a lossless export."""
+
+    @property
+    def id(self) -> str:
+        """Unique within a run."""
+        return episode_id(self.task_id, self.attempt)
+
+    def history(self, turn: int) -> tuple[Message, ...]:
+        """What the agent had seen when it spoke at `turn` (0-based), system prompt apart."""
+        messages = [Message(Role.USER, self.request)]
+        for past in self.turns[:turn]:
+            messages.append(Message(Role.ASSISTANT, past.said))
+            if past.reply is not None:
+                messages.append(Message(Role.USER, past.reply.text))
+        return tuple(messages)
+
+
+def episode_id(task_id: str, attempt: int) -> str:
+    """The id of the `attempt`-th dialogue (from 0) on a task."""
+    return f"{task_id}#{attempt}"
+
+
+# ---------------------------------------------------------------- scores
+
+
+class Outcome(StrEnum):
+    """How one hidden test ended."""
+
+    PASSED = "passed"
+    WRONG = "wrong"
+    RAISED = "raised"
+    TIMED_OUT = "timed_out"
+    UNUSABLE = "unusable"
+
+
+class Check(Struct, frozen=True):
+    """The result of one hidden test."""
+
+    name: str
+    outcome: Outcome
+    detail: str = ""
+
+
+class Verdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A scorer's judgement on one episode or answer."""
+
+    schema: Literal["verdict/1"] = "verdict/1"
+    task_id: NonEmpty
+    episode_id: NonEmpty
+    scorer: str
+    """Name and version of the scorer, for example `backend-module/1`."""
+    answer_digest: str
+    """Short hash of what was judged, so that a resumed run notices a changed answer."""
+    reward: float | None
+    """None means unscored (see `failure`), which is not zero."""
+    success: bool
+    checks: tuple[Check, ...] = ()
+    failure: Failure | None = None
+
+
+class Metric(Struct, frozen=True):
+    """A figure with its 95 % interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    count: int
+    """How many scored items it rests on."""
+    unscored: int = 0
+
+
+# ---------------------------------------------------------------- chat models
+
+
+class Sampling(Struct, frozen=True, kw_only=True):
+    """How a chat model draws its reply."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int = 1024
+    """Upper bound of new tokens (paper, section 5)."""
+    stop: tuple[str, ...] = ()
+
+
+class Usage(Struct, frozen=True):
+    """Tokens that a request took."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Completion(Struct, frozen=True, kw_only=True):
+    """One sampled reply of a chat model."""
+
+    text: str
+    finish: Literal["stop", "length"]
+    usage: Usage = Usage()
+    """Of a request with several samples, the prompt is counted on the first one only."""
+    logprobs: tuple[float, ...] | None = None
+    """Log-probability of each generated token, where the model offers it."""
+
+
+def digest(text: str | None) -> str:
+    """A short content hash: 16 hexadecimal digits; `-` where there is no text."""
+    if text is None:
+        return "-"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
