@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from sweetrl.cli.main import run
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+
+# How long an example takes is the business of a loaded machine, not of the property.
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")
 
 
 @dataclass(frozen=True)
