@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from sweetrl.cli import console
+from sweetrl.cli import console, tasks
 from sweetrl.errors import SweetError, UsageError
 
 # Plain help: drawing it with rich would double the time that it takes.
@@ -38,6 +38,9 @@ def root(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+app.add_typer(tasks.app, name="tasks")
 
 
 def main() -> NoReturn:
