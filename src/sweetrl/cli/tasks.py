@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from sweetrl.types import Task
 
-app = typer.Typer(rich_markup_mode=None, help="Import, export and show tasks.")
+app = typer.Typer(
+    rich_markup_mode=None, help="Import, export and show tasks.", context_settings=console.GROUP_SETTINGS
+)
 
 SourceArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="A tasks.jsonl of ours or a published ColBench file.")
