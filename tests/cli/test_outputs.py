@@ -1,6 +1,8 @@
+import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,14 +42,28 @@ def test_a_failure_halfway_leaves_what_was_there_and_nothing_else(tmp_path, erro
     assert [each.name for each in tmp_path.iterdir()] == ["out.jsonl"]
 
 
-def test_a_folder_is_no_output(tmp_path):
+@pytest.mark.parametrize("name", ["", ".", "..", "/"])
+def test_a_folder_is_no_output(name):
     with pytest.raises(UsageError, match="is a folder"):
-        write_lines(tmp_path, [], replace=True)
+        write_lines(Path(name), [], replace=True)
 
 
 def test_a_missing_folder_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="cannot be written: No such file or directory"):
         write_lines(tmp_path / "no" / "out.jsonl", [], replace=False)
+
+
+def test_an_impossible_name_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError, match="cannot be written: File name too long"):
+        write_lines(tmp_path / ("x" * 300), [], replace=False)
+
+
+def test_a_folder_closed_to_the_user_is_a_usage_error(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    tmp_path.chmod(0o555)
+    with pytest.raises(UsageError, match="cannot be written: Permission denied"):
+        write_lines(tmp_path / "out.jsonl", [], replace=False)
 
 
 def test_a_full_disk_is_a_usage_error_and_leaves_nothing_behind(tmp_path):

@@ -8,14 +8,6 @@ from pathlib import Path
 from sweetrl.errors import UsageError
 
 
-def refuse_existing(path: Path, *, replace: bool) -> None:
-    """Complain before any work is done, rather than after it."""
-    if path.is_dir():
-        raise UsageError(f"{path}: is a folder; name a file to write with -o")
-    if path.exists() and not replace:
-        raise UsageError(f"{path}: exists already; choose another output with -o, or replace it with --force")
-
-
 def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
     """Write `lines` to a new file as they come; how many there were.
 
@@ -23,10 +15,10 @@ def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
     """
     from sweetrl.records import unwritable
 
-    refuse_existing(path, replace=replace)
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.parent / f".{path.name}.tmp"
     count = 0
     try:
+        _refuse_existing(path, replace=replace)
         with temporary.open("wb") as file:
             for count, line in enumerate(lines, start=1):  # noqa: B007  counts
                 file.write(line)
@@ -39,3 +31,10 @@ def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
     return count
+
+
+def _refuse_existing(path: Path, *, replace: bool) -> None:
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name a file to write with -o")
+    if path.exists() and not replace:
+        raise UsageError(f"{path}: exists already; choose another output with -o, or replace it with --force")
