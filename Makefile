@@ -1,0 +1,57 @@
+# The commands of this project; `make` alone lists them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# Stamps: an installation is repeated only when what it installs has changed.
+CORE := $(VENV)/.installed-core
+COMPLETE := $(VENV)/.installed-complete
+
+.DEFAULT_GOAL := help
+.PHONY: help install quickstart test test-all check bench docs clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+install: $(COMPLETE) ## make .venv with everything that the tests and checks need
+
+quickstart: $(CORE) ## score a handful of answers, honest and hostile, in a few seconds
+	@PATH="$(abspath $(BIN)):$$PATH" examples/quickstart
+
+test: $(COMPLETE) ## all tests but the slow ones
+	scripts/install-system-packages
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(COMPLETE) ## all tests
+	scripts/install-system-packages
+	$(BIN)/python -m pytest
+
+check: $(COMPLETE) ## style, types, and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --quiet tests/test_architecture.py
+
+bench: $(COMPLETE) ## side-by-side measurements, one after the other
+	scripts/install-system-packages
+	set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
+
+docs: $(COMPLETE) ## write the pages that are generated from the code
+	$(BIN)/python scripts/write_cli_reference.py docs/cli.md
+
+clean: ## remove what the other commands made
+	rm -rf $(VENV) build dist quickstart .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(CORE): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable .
+	@touch $@
+
+$(COMPLETE): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[dev,gym,serve,train]'
+	@touch $(CORE) $@

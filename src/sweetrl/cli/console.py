@@ -1,0 +1,103 @@
+"""How every command talks: results on standard output, everything else on standard error.
+
+Progress, tables and messages are for people and go to standard error; `--json` puts exactly one JSON object
+on standard output. rich and msgspec are imported on first use, because `--help` needs neither.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output.")]
+QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no notes.")]
+
+
+@functools.cache
+def messages() -> "Console":
+    """The console on standard error: notes, tables, progress."""
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+@functools.cache
+def results() -> "Console":
+    """The console on standard output, for results that people read."""
+    from rich.console import Console
+
+    return Console()
+
+
+def note(text: str) -> None:
+    """One line for the user on standard error."""
+    typer.echo(printable(text), err=True)
+
+
+def print_json(value: Any) -> None:
+    """The one JSON object that `--json` promises; records are welcome inside it."""
+    import msgspec
+
+    typer.echo(msgspec.json.encode(value))
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """`text` without characters that could move the cursor or start a new line, except those in `keep`."""
+    return "".join(each if each.isprintable() or each in keep else " " for each in text)
+
+
+@contextmanager
+def progress(
+    label: str, total: int | None, *, done: int = 0, quiet: bool = False
+) -> Iterator[Callable[[int], None]]:
+    """A progress bar with rate, elapsed and remaining time; yields the function that advances it.
+
+    `done` items of `total` were there before this run, so they count for the bar but not for the rate.
+    Nothing is shown when `quiet`, or when standard error is not a terminal.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    bar = _bar()
+    task = bar.add_task(label, total=total, completed=done, before=done)
+    with bar:
+        yield lambda count: bar.advance(task, count)
+
+
+def _bar() -> "Progress":
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class RateColumn(ProgressColumn):
+        """Items per second since this run began."""
+
+        def render(self, task: Task) -> Text:
+            fresh = task.completed - task.fields["before"]
+            return Text(f"{fresh / task.elapsed:.1f}/s" if task.elapsed else "-/s", style="cyan")
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        RateColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=messages(),
+    )

@@ -1,0 +1,95 @@
+"""The `sweetrl` command: its subcommands, and what becomes of their errors.
+
+Each subcommand is a plain function in a file of its own, registered below in one line. Those files import
+nothing heavy at the top, so that every `--help` answers at once.
+
+Exit codes: 0 done, 1 some items failed (recorded, resumable), 2 usage or data error, 130 interrupted.
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from sweetrl.cli import console
+from sweetrl.errors import SweetError, UsageError
+
+# Plain help: drawing it with rich would double the time that it takes.
+app = typer.Typer(name="sweetrl", add_completion=False, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Train and evaluate language-model agents that work with a person over many turns.
+
+    Each command reads record files and writes one: tasks, episodes, verdicts, and so on.
+    """
+    if version:
+        from importlib.metadata import version as installed_version
+
+        typer.echo(f"sweetrl {installed_version('sweetrl')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; the exit code. Errors nobody planned for keep their traceback."""
+    try:
+        code = _invoke(arguments)
+        sys.stdout.flush()
+    except typer.TyperException as error:
+        return _complain(_usage_message(error), error.exit_code)
+    except UsageError as error:
+        return _complain(str(error), 2)
+    except SweetError as error:
+        return _complain(str(error), 1)
+    except KeyboardInterrupt as interrupt:
+        console.note(f"interrupted{f': {interrupt}' if str(interrupt) else ''}")
+        return 130
+    except BrokenPipeError:
+        _forget_output()
+        return 1
+    return code
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    # Typer's own `app()` would turn errors into boxes and Ctrl-C into silence.
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("sweetrl", list(arguments)) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
+
+
+def _complain(message: str, code: int) -> int:
+    console.note(f"error: {message}")
+    return code
+
+
+def _usage_message(error: typer.TyperException) -> str:
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return message
+    return f"{message}{' See' if message.endswith('?') else '; see'} `{context.command_path} --help`"
+
+
+def _forget_output() -> None:
+    """Whoever read our output has gone: the interpreter's last flush shall not complain about it."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,69 @@
+"""`--tasks SOURCE`: the one place that knows what a source of tasks can be.
+
+A source is a file of JSON lines, ours or published by ColBench, told apart line by line.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sweetrl.errors import DataError
+from sweetrl.records import LineDecoder, read_lines
+from sweetrl.tasks import colbench
+from sweetrl.types import Task
+
+SPLITS = ("train", "validation", "test")
+
+
+def read_tasks(source: str | Path) -> Iterator[Task]:
+    """The tasks of a source, one at a time, each id once."""
+    # Names of built-in benchmarks, such as `mini-backend:test:500`, are to be told from paths here.
+    return _read_file(Path(source))
+
+
+def load_tasks(source: str | Path) -> dict[str, Task]:
+    """The tasks of a source by id."""
+    return {task.id: task for task in read_tasks(source)}
+
+
+def _read_file(path: Path) -> Iterator[Task]:
+    decode = LineDecoder(dict[str, Any], path)
+    lines_by_id: dict[str, int] = {}
+    for number, line in read_lines(path):
+        try:
+            task = _parse(decode(number, line), path, number, ascii_only=line.isascii())
+        except msgspec.ValidationError as error:
+            raise DataError(str(error), path=path, line=number) from None
+        first = lines_by_id.setdefault(task.id, number)
+        if first != number:
+            raise DataError(
+                f"the id {task.id!r} was used before, in line {first}; ids must differ",
+                path=path,
+                line=number,
+            )
+        yield task
+    if not lines_by_id:
+        raise DataError("has no tasks", path=path)
+
+
+def _parse(fields: dict[str, Any], path: Path, number: int, *, ascii_only: bool) -> Task:
+    if colbench.is_published(fields):
+        return colbench.parse_task(
+            fields,
+            position_id=f"{path.stem}-{number - 1}",
+            split=_split_of(path.stem),
+            ascii_only=ascii_only,
+        )
+    if fields.keys() & {"schema", "request", "secret"}:
+        return msgspec.convert(fields, Task)
+    names = ", ".join(list(fields)[:5]) or "none"
+    raise DataError(
+        f"neither a sweetrl task nor a published ColBench task (its fields: {names})", path=path, line=number
+    )
+
+
+def _split_of(stem: str) -> str:
+    last = stem.rpartition("_")[2]
+    return last if last in SPLITS else ""

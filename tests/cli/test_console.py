@@ -1,0 +1,73 @@
+import contextlib
+import io
+import json
+import re
+
+import pytest
+
+from sweetrl.cli import console
+from sweetrl.types import Metric
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """To be entered by the test itself: pytest puts its own streams back after fixtures were made."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    console.messages.cache_clear()
+    yield contextlib.redirect_stderr(Terminal())
+    console.messages.cache_clear()
+
+
+def without_colours(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
+
+
+def test_json_goes_to_standard_output_as_one_line_with_records_inside(capsys):
+    console.print_json({"metric": Metric("success", 0.5, 0.4, 0.6, 10)})
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.count("\n") == 1
+    assert json.loads(captured.out)["metric"]["high"] == 0.6
+
+
+def test_notes_go_to_standard_error_and_are_never_wrapped(capsys):
+    console.note("a" * 300)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "a" * 300 + "\n")
+
+
+def test_progress_is_silent_where_standard_error_is_no_terminal(capsys):
+    with console.progress("scoring", total=2) as advance:
+        advance(2)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_is_silent_when_asked(terminal):
+    with terminal as shown, console.progress("scoring", total=2, quiet=True) as advance:
+        advance(2)
+    assert shown.getvalue() == ""
+
+
+def test_progress_shows_count_rate_elapsed_and_remaining_time(terminal):
+    with terminal as shown, console.progress("[scoring]", total=10, done=4) as advance:
+        advance(6)
+    pattern = r"\[scoring\] .* 10/10 +[\d.]+/s +0:00:\d\d +left +0:00:00"
+    assert re.search(pattern, without_colours(shown.getvalue()))
+
+
+def test_the_rate_does_not_count_what_an_earlier_run_did(terminal):
+    with terminal as shown, console.progress("scoring", total=10, done=10):
+        pass
+    assert " 0.0/s " in without_colours(shown.getvalue())
+
+
+def test_printable_keeps_letters_of_every_script_and_the_characters_asked_for():
+    assert console.printable("naïve 日本\x1b[0m\tx\n", keep="\n") == "naïve 日本 [0m x\n"

@@ -1,0 +1,48 @@
+"""Fixtures for all tests: the command line in this process, and the real ColBench files."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from sweetrl.cli.main import run
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+# How long an example takes is the business of a loaded machine, not of the property.
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def sweetrl(capfd: pytest.CaptureFixture[str]) -> Callable[..., Finished]:
+    """Runs `sweetrl ARGUMENTS...` in this process."""
+
+    def call(*arguments: object) -> Finished:
+        capfd.readouterr()
+        code = run([str(each) for each in arguments])
+        out, err = capfd.readouterr()
+        return Finished(code, out, err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def colbench_dir() -> Path:
+    """The folder of the real, third-party ColBench files, which are not part of the project."""
+    folder = Path(os.environ.get("SWEETRL_COLBENCH_DIR", CHECKOUT.parent / "shared/data/colbench"))
+    if not folder.is_dir():
+        pytest.skip(f"no ColBench files in {folder}; set SWEETRL_COLBENCH_DIR to their folder")
+    return folder
