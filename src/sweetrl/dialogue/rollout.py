@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sweetrl.dialogue import rules as game
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.rules import Conclusion, Rules
-from sweetrl.errors import StageError, UsageError
+from sweetrl.errors import ConfigError, StageError, UsageError
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Ending, Episode, Failure, Message, Reply, Role, Task, Turn, episode_id
@@ -35,8 +35,16 @@ class Progress:
     dropped: int = 0
     """Ended without a record, by a spent budget or because the run was cancelled; resuming does them."""
     turns: int = 0
+    turns_of_ended: int = 0
+    """Those of `turns` that belong to finished and failed dialogues."""
     stopped: str | None = None
     """Why dialogues are left over, if some are."""
+
+    def turns_ahead(self) -> float:
+        """How many more turns it takes to finish the open dialogues and another one, by the mean so far."""
+        ended = self.finished + self.failed
+        mean = self.turns_of_ended / ended if ended else 0.0
+        return max(mean, mean * (self.open + 1) - (self.turns - self.turns_of_ended))
 
     def count(self, held: "asyncio.Task[Episode | None]") -> None:
         """One dialogue is over."""
@@ -44,7 +52,9 @@ class Progress:
         episode = None if held.cancelled() or held.exception() else held.result()
         if episode is None:
             self.dropped += 1
-        elif episode.ending is Ending.FAILED:
+            return
+        self.turns_of_ended += len(episode.turns)
+        if episode.ending is Ending.FAILED:
             self.failed += 1
         else:
             self.finished += 1
@@ -84,6 +94,8 @@ async def roll_out(
     `budget` stops opening when another dialogue would hardly fit, and drops what is still open when it is
     spent. In both cases `progress.stopped` says why.
     """
+    if min(attempts, concurrency) < 1:
+        raise ConfigError(f"attempts ({attempts}) and concurrency ({concurrency}) must be at least 1")
     progress = progress or Progress()
     table = _Table(agent, collaborator, seed, rules or Rules(), budget, stop, progress)
     todo = _pending(tasks, attempts, skip)
@@ -125,8 +137,7 @@ def _may_open(table: _Table) -> bool:
     progress, budget = table.progress, table.budget
     if budget is None:
         return True
-    ended = progress.finished + progress.failed
-    return budget.exhausted() is None and budget.affords_another(running=progress.open, finished=ended)
+    return budget.exhausted() is None and budget.affords(progress.turns_ahead(), turns_done=progress.turns)
 
 
 def _reason(table: _Table) -> str:
