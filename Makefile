@@ -39,11 +39,11 @@ bench: $(COMPLETE) ## side-by-side measurements, one after the other
 	set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
 
 docs: $(COMPLETE) ## write the pages that are generated from the code
-	$(BIN)/python scripts/write_cli_reference.py docs/cli.md
+	$(BIN)/python -m sweetrl.cli.reference > docs/cli.md
 
 clean: ## remove what the other commands made
 	rm -rf $(VENV) build dist quickstart .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} +
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -17,6 +17,7 @@ LAYERS = (
     {"candidates", "dialogue", "evaluation", "executors", "learning", "preferences", "scoring"},
     {"integrations", "report", "viewer"},
     {"cli"},
+    {"__main__"},
 )
 LEVEL = {part: level for level, layer in enumerate(LAYERS) for part in layer}
 

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import os
 import platform
+import stat
 import time
 from array import array
 from bisect import bisect_left
@@ -23,6 +24,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import fields
 
 from sweetrl.errors import ConfigError, DataError, UsageError
 
@@ -47,7 +49,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     line = line.removeprefix(b"\xef\xbb\xbf")
                 if len(line) == MAX_LINE_BYTES:
                     raise DataError("line too long: this is not a file of JSON lines", path=path, line=number)
-                if not line.isspace():
+                if line and not line.isspace():
                     yield number, line
     except OSError as error:
         raise unreadable(path, error) from error
@@ -66,6 +68,7 @@ class LineDecoder(Generic[T]):
     """Decodes one line into a record; says file, line and field when it cannot."""
 
     def __init__(self, record_type: type[T], path: Path) -> None:
+        self._type = record_type
         self._decoder = msgspec.json.Decoder(record_type)
         self._path = path
 
@@ -74,7 +77,8 @@ class LineDecoder(Generic[T]):
         try:
             return self._decoder.decode(line)
         except msgspec.ValidationError as error:
-            raise DataError(_one_line(error), path=self._path, line=number) from None
+            message = _wrong_schema(self._type, line) or _one_line(error)
+            raise DataError(message, path=self._path, line=number) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             torn = "" if line.endswith(b"\n") else " (the line has no end: was the file cut off?)"
             raise DataError(
@@ -93,6 +97,32 @@ def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
         raise DataError("has no records", path=path)
 
 
+class _Schema(Struct):
+    """The one field that every record of ours has in common."""
+
+    schema: str | None = None
+
+
+def _wrong_schema(record_type: object, line: bytes) -> str | None:
+    """What to say of a line that carries another schema than `record_type`; None if that is not its fault."""
+    wanted = _schema_of(record_type)
+    try:
+        found = msgspec.json.decode(line, type=_Schema).schema
+    except msgspec.DecodeError:
+        return None
+    if wanted is None or found is None or found == wanted:
+        return None
+    if found.partition("/")[0] == wanted.partition("/")[0]:
+        return f"written by another version of sweetrl: schema {found}, this one reads {wanted}"
+    return f"a record of schema {found}, where {wanted} was expected; is it the right file?"
+
+
+def _schema_of(record_type: object) -> str | None:
+    if not (isinstance(record_type, type) and issubclass(record_type, Struct)):
+        return None
+    return next((field.default for field in fields(record_type) if field.name == "schema"), None)
+
+
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
@@ -101,36 +131,38 @@ def _one_line(error: Exception) -> str:
 
 
 class IdSet:
-    """A set of strings at 8 bytes each: 64-bit digests in a sorted array.
+    """A set of strings at 8 bytes each: 64-bit digests in sorted arrays.
 
-    Resuming must know what is done without holding it: a million ids take 8 MB instead of 100. Two of a
+    Resuming must know what is done without holding it: a million ids take 9 MB instead of 100. Two of a
     million ids share a digest with probability 3e-8.
     """
 
     def __init__(self) -> None:
-        self._sorted = array("Q")
-        self._fresh: set[int] = set()
+        # By first byte, so that an insertion moves few of its neighbours.
+        self._buckets = [array("Q") for _ in range(256)]
+        self._count = 0
 
     def add(self, text: str) -> bool:
         """Add `text`; False if it was there."""
         key = self._key(text)
-        if self._has(key):
+        bucket, at = self._place(key)
+        if key in bucket[at : at + 1]:
             return False
-        self._fresh.add(key)
-        if len(self._fresh) > 4096:
-            self._sorted = array("Q", sorted((*self._sorted, *self._fresh)))
-            self._fresh.clear()
+        bucket.insert(at, key)
+        self._count += 1
         return True
 
     def __contains__(self, text: str) -> bool:
-        return self._has(self._key(text))
+        key = self._key(text)
+        bucket, at = self._place(key)
+        return key in bucket[at : at + 1]
 
     def __len__(self) -> int:
-        return len(self._sorted) + len(self._fresh)
+        return self._count
 
-    def _has(self, key: int) -> bool:
-        at = bisect_left(self._sorted, key)
-        return key in self._fresh or (at < len(self._sorted) and self._sorted[at] == key)
+    def _place(self, key: int) -> tuple["array[int]", int]:
+        bucket = self._buckets[key >> 56]
+        return bucket, bisect_left(bucket, key)
 
     @staticmethod
     def _key(text: str) -> int:
@@ -160,7 +192,7 @@ class RunCard(Struct, kw_only=True, forbid_unknown_fields=True):
 
 def card_path(path: Path) -> Path:
     """Where the run card of a record file lies."""
-    return path.with_suffix(".run.json")
+    return path.with_name(path.name.removesuffix(".jsonl") + ".run.json")
 
 
 def read_card(path: Path) -> RunCard:
@@ -170,8 +202,19 @@ def read_card(path: Path) -> RunCard:
         return msgspec.json.decode(beside.read_bytes(), type=RunCard)
     except OSError as error:
         raise unreadable(beside, error) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"not a run card: {_one_line(error)}", path=beside) from None
+
+
+def _write_card(path: Path, card: RunCard) -> None:
+    write_atomically(card_path(path), msgspec.json.format(msgspec.json.encode(card)) + b"\n")
+
+
+def _unfinish(path: Path, card: RunCard) -> None:
+    """Take back that the run is complete, before a change that makes it untrue."""
+    if card.finished is not None:
+        card.finished = card.records = card.sha256 = None
+        _write_card(path, card)
 
 
 def installed_versions() -> dict[str, str]:
@@ -246,26 +289,42 @@ class RecordLog(Generic[Record]):
 
     def append(self, identity: str, record: Record) -> None:
         """Write one record, whole or not at all."""
-        if not self._ids.add(identity):
+        if identity in self._ids:
             raise DataError(f"a second record for {identity}", path=self.path)
-        line = self._encoder.encode(record) + b"\n"
+        line = self._encode(record) + b"\n"
+        _unfinish(self.path, self._card)
         try:
             view = memoryview(line)
             while view:
                 view = view[os.write(self._descriptor, view) :]
-        except OSError as error:
-            os.ftruncate(self._descriptor, self._size)
-            raise unwritable(self.path, error) from error
+        except BaseException as error:
+            # If even this fails, the next run removes the torn line.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+            if isinstance(error, OSError):
+                raise unwritable(self.path, error) from error
+            raise
         self._size += len(line)
+        self._ids.add(identity)
+
+    def _encode(self, record: Record) -> bytes:
+        try:
+            return self._encoder.encode(record)
+        except UnicodeEncodeError:
+            # A model can emit half of a surrogate pair, which UTF-8 cannot hold. It must not end a run.
+            return self._encoder.encode(_without_surrogates(msgspec.to_builtins(record)))
 
     def finish(self) -> RunCard:
         """Complete the run card: every record is in."""
-        os.fsync(self._descriptor)
-        with self.path.open("rb") as file:
-            self._card.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        self._card.records = len(self)
-        self._card.finished = _now()
-        write_atomically(card_path(self.path), msgspec.json.format(msgspec.json.encode(self._card)) + b"\n")
+        try:
+            os.fsync(self._descriptor)
+            with self.path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        if self._card.sha256 != digest:
+            self._card.finished, self._card.records, self._card.sha256 = _now(), len(self), digest
+            _write_card(self.path, self._card)
         return self._card
 
     def close(self) -> None:
@@ -299,15 +358,23 @@ def open_log(
     records that are not `settled` (failures of ours, to be done again), and knows the ids of the rest.
     """
     _refuse_odd_paths(path)
+    is_new = not path.exists()
     descriptor = _open_locked(path)
     try:
         card = _claim(path, descriptor, command, dict(config))
-        torn = _cut_torn_line(descriptor)
+        # Nothing is changed before everything has been read and found in order.
         ids, marks, redo = _take_stock(path, record_type, identity, settled, mark)
+        torn = _torn_bytes(descriptor)
+        if torn or redo:
+            _unfinish(path, card)
+        if torn:
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - torn)
         if redo:
             descriptor = _rewrite_without(path, descriptor, record_type, settled)
         log: RecordLog[Record] = RecordLog(path, descriptor, card, ids, marks)
     except BaseException:
+        if is_new and not os.fstat(descriptor).st_size:
+            path.unlink()
         os.close(descriptor)
         raise
     notes = [f"removed a torn last line ({torn} bytes)"] if torn else []
@@ -316,12 +383,26 @@ def open_log(
     return log
 
 
+def _without_surrogates(value: Any) -> Any:
+    """The same plain value with U+FFFD in place of every lone surrogate."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_surrogates(item) for item in value]
+    return value
+
+
 def _refuse_odd_paths(path: Path) -> None:
-    if path.exists() and not path.is_file():
-        what = "is a folder" if path.is_dir() else "is not a regular file"
-        raise UsageError(f"{path}: {what}; name a file to write with -o")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: the folder {path.parent} does not exist; make it first")
+    try:
+        if path.exists() and not path.is_file():
+            what = "is a folder" if path.is_dir() else "is not a regular file"
+            raise UsageError(f"{path}: {what}; name a file to write with -o")
+        if not path.parent.is_dir():
+            raise UsageError(f"{path}: there is no folder {path.parent}; make it first")
+    except OSError as error:
+        raise unwritable(path, error) from error
     if path.name.endswith(".run.json"):
         raise UsageError(f"{path}: names ending in .run.json are taken by run cards; choose another with -o")
 
@@ -347,23 +428,19 @@ def _open_locked(path: Path) -> int:
 
 
 def _claim(path: Path, descriptor: int, command: str, config: dict[str, Any]) -> RunCard:
-    """The run card of this file: a new one for a new file, the old one if it says the same."""
+    """The run card of this file: the old one if it says the same, a new one for a file without records."""
     # Through JSON once, so that what is compared later is what was stored (tuples are lists there).
     config = msgspec.json.decode(msgspec.json.encode(config))
-    if card_path(path).exists():
-        card = read_card(path)
-        _refuse_mixing(path, card, command, config)
-        return card
+    old = read_card(path) if card_path(path).exists() else None
     if os.fstat(descriptor).st_size:
-        raise UsageError(
-            f"{path}: exists and was not written by `sweetrl {command}`; choose another output with -o"
-        )
+        if old is None:
+            raise UsageError(
+                f"{path}: exists and was not written by `sweetrl {command}`; choose another output with -o"
+            )
+        _refuse_mixing(path, old, command, config)
+        return old
     card = RunCard(command=command, config=config, versions=installed_versions(), started=_now())
-    try:
-        write_atomically(card_path(path), msgspec.json.format(msgspec.json.encode(card)) + b"\n")
-    except UsageError:
-        path.unlink()
-        raise
+    _write_card(path, card)
     return card
 
 
@@ -382,19 +459,16 @@ def _refuse_mixing(path: Path, card: RunCard, command: str, config: dict[str, An
         )
 
 
-def _cut_torn_line(descriptor: int) -> int:
-    """Remove what follows the last newline; the number of bytes removed."""
+def _torn_bytes(descriptor: int) -> int:
+    """How many bytes follow the last newline."""
     end = size = os.fstat(descriptor).st_size
     while end > 0:
         start = max(0, end - (1 << 16))
         at = os.pread(descriptor, end - start, start).rfind(b"\n")
         if at >= 0:
-            end = start + at + 1
-            break
+            return size - (start + at + 1)
         end = start
-    if end < size:
-        os.ftruncate(descriptor, end)
-    return size - end
+    return size
 
 
 def _take_stock(
@@ -407,6 +481,8 @@ def _take_stock(
     ids, marks, redo = IdSet(), IdSet(), 0
     decode = LineDecoder(record_type, path)
     for number, line in read_lines(path):
+        if not line.endswith(b"\n"):
+            break  # torn; only the last line can be
         record = decode(number, line)
         if not settled(record):
             redo += 1
@@ -429,18 +505,31 @@ def _rewrite_without(
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         new = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    try:
         # Locked before it gets its name, so that no other writer can slip in.
         fcntl.flock(new, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        decode = LineDecoder(record_type, path)
-        with open(new, "wb", closefd=False) as file:
-            for number, line in read_lines(path):
-                if settled(decode(number, line)):
-                    file.write(line)
+        os.fchmod(new, stat.S_IMODE(os.fstat(old).st_mode))
+        _copy_settled(path, new, record_type, settled)
         os.fsync(new)
         temporary.replace(path)
-    except OSError as error:
+    except BaseException as error:
+        os.close(new)
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise unwritable(path, error) from error
+        if isinstance(error, OSError):
+            raise unwritable(path, error) from error
+        raise
     os.close(old)
     return new
+
+
+def _copy_settled(
+    path: Path, target: int, record_type: type[Record], settled: Callable[[Record], bool]
+) -> None:
+    decode = LineDecoder(record_type, path)
+    with open(target, "wb", closefd=False) as file:
+        for number, line in read_lines(path):
+            if settled(decode(number, line)):
+                file.write(line)

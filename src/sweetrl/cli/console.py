@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
+GROUP_SETTINGS: dict[str, Any] = {"default_map": {"help": False}}
+"""For every group of commands. A `--help` that was not given would otherwise be None, and typer would import
+pydantic to find out whether that is a boolean: 0.1 s."""
+
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object to standard output.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar and no notes.")]
 

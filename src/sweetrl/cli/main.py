@@ -14,11 +14,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from sweetrl.cli import console
+from sweetrl.cli import console, doctor, tasks
 from sweetrl.errors import SweetError, UsageError
 
 # Plain help: drawing it with rich would double the time that it takes.
-app = typer.Typer(name="sweetrl", add_completion=False, rich_markup_mode=None)
+app = typer.Typer(
+    name="sweetrl", add_completion=False, rich_markup_mode=None, context_settings=console.GROUP_SETTINGS
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -38,6 +40,10 @@ def root(
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+
+
+app.add_typer(tasks.app, name="tasks")
+app.command()(doctor.doctor)
 
 
 def main() -> NoReturn:

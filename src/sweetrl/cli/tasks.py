@@ -1,0 +1,152 @@
+"""`sweetrl tasks`: bring tasks in, take them out, look at them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sweetrl.cli import console, outputs
+from sweetrl.cli.console import JsonFlag
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sweetrl.types import Task
+
+app = typer.Typer(
+    rich_markup_mode=None, help="Import, export and show tasks.", context_settings=console.GROUP_SETTINGS
+)
+
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="TASKS", help="A tasks.jsonl of ours or a published ColBench file.")
+]
+ForceFlag = Annotated[bool, typer.Option("--force", help="Replace an existing output.")]
+
+
+@app.command("import")
+def import_(
+    source: SourceArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
+    *,
+    force: ForceFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Read tasks of any accepted format and write them as a tasks.jsonl."""
+    from msgspec.json import Encoder
+
+    encode = Encoder().encode
+    _convert(source, output, lambda task: encode(task) + b"\n", force=force, json=json)
+
+
+@app.command()
+def export(
+    source: SourceArgument,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write.")],
+    *,
+    force: ForceFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Write tasks in the published ColBench format.
+
+    Tasks that came from a published file are written as they were there, byte for byte.
+    """
+    from sweetrl.tasks.colbench import published_line
+
+    _convert(source, output, published_line, force=force, json=json)
+
+
+def _convert(
+    source: str, output: Path, line_of: "Callable[[Task], bytes]", *, force: bool, json: bool
+) -> None:
+    from sweetrl.tasks.sources import read_tasks
+
+    count = outputs.write_lines(output, map(line_of, read_tasks(source)), replace=force)
+    if json:
+        console.print_json({"tasks": count, "output": str(output)})
+    else:
+        console.note(f"wrote {count} {'task' if count == 1 else 'tasks'} to {output}")
+
+
+@app.command()
+def show(
+    source: SourceArgument,
+    task_id: Annotated[str | None, typer.Argument(metavar="ID", help="One task, by its id.")] = None,
+    *,
+    n: Annotated[int, typer.Option("--n", min=1, help="How many tasks, from the first one on.")] = 1,
+    secret: Annotated[
+        bool, typer.Option("--secret", help="Also what the agent may not see: reference and tests, or page.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Show what a task asks for."""
+    from itertools import islice
+
+    from sweetrl.tasks.sources import read_tasks
+
+    tasks = read_tasks(source)
+    chosen = islice(tasks, n) if task_id is None else [_find(tasks, task_id, source)]
+    if json:
+        console.print_json({"tasks": [_described(task, secret=secret) for task in chosen]})
+        return
+    for task in chosen:
+        for panel in _panels(task, secret=secret):
+            console.results().print(panel)
+
+
+def _find(tasks: "Iterable[Task]", task_id: str, source: str) -> "Task":
+    from difflib import get_close_matches
+
+    from sweetrl.errors import DataError
+
+    seen = []
+    for task in tasks:
+        if task.id == task_id:
+            return task
+        seen.append(task.id)
+    close = get_close_matches(task_id, seen, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the first one is {seen[0]!r}"
+    raise DataError(f"no task has the id {task_id!r}; {hint}", path=Path(source))
+
+
+def _described(task: "Task", *, secret: bool) -> dict[str, Any]:
+    """The task as JSON; of a published line even the unused fields repeat the reference, so they go too."""
+    from msgspec import to_builtins
+
+    fields: dict[str, Any] = to_builtins(task)
+    return fields if secret else {key: fields[key] for key in ("id", "kind", "split", "request")}
+
+
+def _panels(task: "Task", *, secret: bool) -> "Iterator[RenderableType]":
+    from rich.panel import Panel
+    from rich.text import Text
+
+    from sweetrl.types import BackendSecret
+
+    title = " · ".join(filter(None, (task.id, task.kind, task.split)))
+    yield Panel(
+        Text(_shown(task.request)), title=Text(_shown(title)), title_align="left", border_style="cyan"
+    )
+    if not secret:
+        return
+    if isinstance(task.secret, BackendSecret):
+        yield _secret_panel("reference", task.secret.reference, "python")
+        yield _secret_panel("tests", _tests_as_code(task.secret.tests), "python")
+    else:
+        yield _secret_panel("page", task.secret.page, "html")
+
+
+def _secret_panel(title: str, code: str, language: str) -> "RenderableType":
+    from rich.panel import Panel
+    from rich.syntax import Syntax
+
+    body = Syntax(_shown(code), language, word_wrap=True, background_color="default")
+    return Panel(body, title=title, title_align="left", border_style="red")
+
+
+def _tests_as_code(tests: dict[str, str]) -> str:
+    return "\n".join(f"{call}  # {name}" for name, call in tests.items())
+
+
+def _shown(text: str) -> str:
+    return console.printable(text, keep="\n\t")

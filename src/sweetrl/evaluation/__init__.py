@@ -1,0 +1,1 @@
+"""What a set of verdicts says, and how sure one can be of it."""

@@ -1,0 +1,45 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sweetrl.cli.reference import help_pages, reference
+
+CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+HEAVY = ("asyncio", "datasets", "msgspec", "numpy", "openai", "pydantic", "rich", "torch", "transformers")
+
+HELP = f"""
+import json, sys
+from sweetrl.cli.main import run
+
+code = run([*sys.argv[1:], "--help"])
+json.dump({{"code": code, "heavy": [name for name in {HEAVY!r} if name in sys.modules]}}, sys.stderr)
+"""
+
+
+def test_the_checked_in_reference_is_not_stale():
+    assert CHECKED_IN.read_text() == reference(), "run: python -m sweetrl.cli.reference > docs/cli.md"
+
+
+def test_the_reference_covers_commands_of_groups():
+    assert {"sweetrl", "sweetrl tasks", "sweetrl tasks import", "sweetrl doctor"} <= set(help_pages())
+
+
+@pytest.mark.parametrize("path", help_pages())
+def test_help_works_and_imports_nothing_heavy(path):
+    ran = subprocess.run(
+        [sys.executable, "-c", HELP, *path.split()[1:]], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.startswith(f"Usage: {path} ")
+    assert json.loads(ran.stderr) == {"code": 0, "heavy": []}
+
+
+@pytest.mark.parametrize("path", help_pages())
+def test_every_command_says_what_it_does(path):
+    usage, blank, description, *_ = help_pages()[path].splitlines()
+    assert usage.startswith("Usage: ")
+    assert blank == ""
+    assert description.strip()
+    assert description.startswith("  ")
