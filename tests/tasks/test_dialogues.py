@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sweetrl.errors import DataError
+from sweetrl.tasks import colbench
 from sweetrl.tasks.dialogues import (
     block_order,
     content_id,
-    encode_published,
     published_from_episode,
+    published_line,
     read_dialogues,
     read_episodes,
-    task_from_line,
 )
 from sweetrl.types import Ending, Episode, Reply, Task, Turn
 
@@ -43,8 +43,8 @@ HISTORY = [
 LINE = {"task": TASK, "dialogue_history": HISTORY, "answer": "def price(w): ...", "reward": 0.3}
 
 
-def write(path: Path, *lines: dict[str, Any]) -> Path:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+def write(path: Path, *lines: dict[str, Any], escaped: bool = True) -> Path:
+    path.write_bytes(b"".join(json.dumps(line, ensure_ascii=escaped).encode() + b"\n" for line in lines))
     return path
 
 
@@ -57,8 +57,7 @@ def stored_and_read_again(task: Task, episode: Episode) -> tuple[Task, Episode]:
 
 def round_trip(path: Path) -> bytes:
     return b"".join(
-        encode_published(published_from_episode(*stored_and_read_again(task, episode)))
-        for task, episode in read_dialogues(path)
+        published_line(*stored_and_read_again(task, episode)) for task, episode in read_dialogues(path)
     )
 
 
@@ -104,10 +103,12 @@ lines = st.sampled_from(["backend", "frontend"]).flatmap(
 )
 
 
-@given(st.lists(lines, min_size=1, max_size=3))
+@given(st.lists(lines, min_size=1, max_size=3), st.booleans())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
-def test_published_lines_come_back_byte_for_byte(tmp_path: Path, dialogues: list[dict[str, Any]]) -> None:
-    path = write(tmp_path / "dialogues.jsonl", *dialogues)
+def test_published_lines_come_back_byte_for_byte(
+    tmp_path: Path, dialogues: list[dict[str, Any]], escaped: bool
+) -> None:
+    path = write(tmp_path / "dialogues.jsonl", *dialogues, escaped=escaped)
     assert round_trip(path) == path.read_bytes()
 
 
@@ -170,7 +171,7 @@ def test_dialogues_on_one_task_are_numbered_in_the_order_of_the_file(tmp_path: P
 
 
 def named(name: str, **changes: str) -> Task:
-    return task_from_line({**TASK, **changes}, task_id=name)
+    return colbench.parse_task({**TASK, **changes}, position_id=name, split="", ascii_only=True)
 
 
 def test_a_dialogue_is_matched_to_its_task_by_content(tmp_path: Path) -> None:

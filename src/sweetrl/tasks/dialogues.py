@@ -2,29 +2,27 @@
 
 A published line holds its whole task, secrets included, and an `Episode` may hold none, so a line becomes a
 (Task, Episode) pair. What neither has a field for (`input`, `reward`, unknown keys, the order of keys) is
-kept in `extra["published"]`: the line itself, with null in place of everything that the records hold.
+kept in `Episode.extra["published"]`: the line itself, with null in place of what the records hold.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sweetrl.errors import DataError
 from sweetrl.records import LineDecoder, read_lines
+from sweetrl.tasks import colbench
 from sweetrl.types import (
     BackendSecret,
     Ending,
     Episode,
-    FrontendSecret,
     Kind,
-    Message,
-    NonEmpty,
     Reply,
     Role,
     Task,
@@ -36,6 +34,9 @@ ANSWER_MARKER = "I WANT TO ANSWER:"
 PUBLISHED = "published"
 """Name of agent and collaborator in imported dialogues, which do not say, and of their part of `extra`."""
 
+_UNESCAPED = "unescaped"
+"""In `extra` of an episode that came from a line with characters beyond ASCII."""
+_UNNAMED = "unnamed"
 _HELD = {Role.USER: ("content",), Role.ASSISTANT: ("content", "output")}
 """Keys of a message that the records have fields for."""
 _PAGE = re.compile(r"<html\b.*?</html\s*>", re.DOTALL | re.IGNORECASE)
@@ -66,63 +67,75 @@ def read_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator
     known = None if tasks is None else TaskMatcher(tasks)
     attempts: Counter[str] = Counter()
     decode = LineDecoder(Episode, path)
-    for number, line, published in _told_apart(path):
-        if published is None:
-            episode = decode(number, line)
-            if known is not None and not known.has(episode.task_id):
-                raise DataError(_unknown(f"the task {episode.task_id}"), path=path, line=number)
-            yield episode
-        else:
-            task = _task_of(published, path, number)
-            if known is not None:
-                task = known.match(task, path, number)
-            yield _episode_of(published, task, attempts, path, number)
+    for line in _told_apart(path):
+        if line.published is not None:
+            task = line.task()
+            yield line.episode(task if known is None else known.match(task, path, line.number), attempts)
+            continue
+        episode = decode(line.number, line.raw)
+        if known is not None and not known.has(episode.task_id):
+            raise DataError(_unknown(f"the task {episode.task_id}"), path=path, line=line.number)
+        yield episode
 
 
 def read_dialogues(path: Path) -> Iterator[tuple[Task, Episode]]:
     """The dialogues of a published file, each with the task that it carries."""
     attempts: Counter[str] = Counter()
-    for number, _, published in _told_apart(path):
-        if published is None:
-            raise DataError("not a published dialogue: it has no dialogue_history", path=path, line=number)
-        task = _task_of(published, path, number)
-        yield task, _episode_of(published, task, attempts, path, number)
+    for line in _told_apart(path):
+        if line.published is None:
+            raise DataError(
+                "not a published dialogue: it has no dialogue_history", path=path, line=line.number
+            )
+        task = line.task()
+        yield task, line.episode(task, attempts)
 
 
 class _Probe(Struct):
     dialogue_history: Raw | UnsetType = UNSET
 
 
-def _told_apart(path: Path) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
-    """Number and text of each line, and its content where it is in the published format."""
+def _told_apart(path: Path) -> "Iterator[_Line]":
     probe, decode = LineDecoder(_Probe, path), LineDecoder(dict[str, Any], path)
     empty = True
-    for number, line in read_lines(path):
+    for number, raw in read_lines(path):
         empty = False
-        ours = probe(number, line).dialogue_history is UNSET
-        yield number, line, None if ours else decode(number, line)
+        ours = probe(number, raw).dialogue_history is UNSET
+        yield _Line(path, number, raw, None if ours else decode(number, raw))
     if empty:
         raise DataError("has no records", path=path)
 
 
-def _task_of(line: dict[str, Any], path: Path, number: int) -> Task:
-    content = line.get("task")
-    if not isinstance(content, dict):
-        raise DataError("the dialogue has no task: an object was expected", path=path, line=number)
-    try:
-        unnamed = task_from_line(content, task_id="unnamed")
-    except DataError as error:
-        raise DataError(f"task: {error}", path=path, line=number) from None
-    return unnamed if "id" in content else msgspec.structs.replace(unnamed, id=content_id(unnamed))
+class _Line(NamedTuple):
+    path: Path
+    number: int
+    raw: bytes
+    published: dict[str, Any] | None
+    """Its content, if it is in the published format."""
 
+    def task(self) -> Task:
+        """The task that a published line carries."""
+        content = (self.published or {}).get("task")
+        if not isinstance(content, dict):
+            raise self._complaint("the dialogue has no task: an object was expected")
+        try:
+            task = colbench.parse_task(content, position_id=_UNNAMED, split="", ascii_only=True)
+        except msgspec.ValidationError as error:
+            raise self._complaint(f"task: {_one_line(error)}") from None
+        return task if "id" in content else msgspec.structs.replace(task, id=content_id(task))
 
-def _episode_of(line: dict[str, Any], task: Task, attempts: Counter[str], path: Path, number: int) -> Episode:
-    try:
-        episode = episode_from_published(line, task, attempt=attempts[task.id])
-    except DataError as error:
-        raise DataError(str(error), path=path, line=number) from None
-    attempts[task.id] += 1
-    return episode
+    def episode(self, task: Task, attempts: Counter[str]) -> Episode:
+        """The episode of a published line, numbered after those on the same task before it."""
+        try:
+            episode = episode_from_published(
+                self.published or {}, task, attempt=attempts[task.id], escaped=self.raw.isascii()
+            )
+        except DataError as error:
+            raise self._complaint(str(error)) from None
+        attempts[task.id] += 1
+        return episode
+
+    def _complaint(self, message: str) -> DataError:
+        return DataError(message, path=self.path, line=self.number)
 
 
 # ---------------------------------------------------------------- which task
@@ -161,61 +174,25 @@ def content_id(task: Task) -> str:
     return "colbench-" + digest(f"{task.request}\x1f{secret}")
 
 
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
 def _unknown(what: str) -> str:
     return f"{what} is not among the tasks; give the file that the dialogues were made on with --tasks"
-
-
-# ---------------------------------------------------------------- the task of a line
-
-_HELD_OF_TASK = ("id", "problem_description", "ground_truth", "test_cases")
-
-
-class _PublishedTask(Struct):
-    problem_description: NonEmpty
-    ground_truth: NonEmpty
-    test_cases: Annotated[dict[str, NonEmpty], Meta(min_length=1)] | UnsetType = UNSET
-    id: NonEmpty | UnsetType = UNSET
-
-
-def task_from_line(content: dict[str, Any], *, task_id: str) -> Task:
-    """The task in a published line; `task_id` names it where the line has no id of its own."""
-    try:
-        line = msgspec.convert(content, _PublishedTask)
-    except msgspec.ValidationError as error:
-        raise DataError(" ".join(str(error).split())) from None
-    secret: BackendSecret | FrontendSecret
-    if line.test_cases is UNSET:
-        secret = FrontendSecret(line.ground_truth)
-    else:
-        secret = BackendSecret(line.ground_truth, line.test_cases)
-    return Task(
-        id=task_id if line.id is UNSET else line.id,
-        kind=Kind.FRONTEND if line.test_cases is UNSET else Kind.BACKEND,
-        request=line.problem_description,
-        secret=secret,
-        extra={PUBLISHED: {key: None if key in _HELD_OF_TASK else value for key, value in content.items()}},
-    )
-
-
-def line_from_task(task: Task) -> dict[str, Any]:
-    """The published line of a task."""
-    held: dict[str, Any] = {"id": task.id, "problem_description": task.request}
-    if isinstance(task.secret, BackendSecret):
-        held |= {"ground_truth": task.secret.reference, "test_cases": task.secret.tests}
-    else:
-        held["ground_truth"] = task.secret.page
-    return {key: held.get(key, value) for key, value in task.extra.get(PUBLISHED, held).items()}
 
 
 # ---------------------------------------------------------------- one line to records
 
 
-def episode_from_published(line: dict[str, Any], task: Task, *, attempt: int) -> Episode:
-    """The episode in a published line. `task` is the one that the line belongs to."""
+def episode_from_published(
+    line: dict[str, Any], task: Task, *, attempt: int, escaped: bool = True
+) -> Episode:
+    """The episode in a published line, which belongs to `task`; `escaped` if the line is in ASCII."""
     try:
         known = msgspec.convert(line, _PublishedDialogue)
     except msgspec.ValidationError as error:
-        raise DataError(" ".join(str(error).split())) from None
+        raise DataError(_one_line(error)) from None
     turns = _turns(known.dialogue_history)
     return Episode(
         task_id=task.id,
@@ -227,7 +204,7 @@ def episode_from_published(line: dict[str, Any], task: Task, *, attempt: int) ->
         turns=turns,
         ending=Ending.ANSWERED if ANSWER_MARKER in turns[-1].output else Ending.TURN_LIMIT,
         answer=known.answer if task.kind is Kind.BACKEND else _last_page(turns),
-        extra={PUBLISHED: _outline(line, task.kind)},
+        extra={PUBLISHED: _outline(line, task.kind), **({} if escaped else {_UNESCAPED: True})},
     )
 
 
@@ -268,27 +245,16 @@ def _outline(line: dict[str, Any], kind: Kind) -> dict[str, Any]:
 # ---------------------------------------------------------------- records to one line
 
 
-def plain_prompt(history: Sequence[Message]) -> str:
-    """What an agent had seen, as one text; stands for `input` where the full prompt was not stored."""
-    return "\n".join(f"{message.role}: {message.text}" for message in history)
-
-
-def published_from_episode(
-    task: Task,
-    episode: Episode,
-    *,
-    reward: float | None = None,
-    prompt: Callable[[Sequence[Message]], str] = plain_prompt,
-) -> dict[str, Any]:
+def published_from_episode(task: Task, episode: Episode, *, reward: float | None = None) -> dict[str, Any]:
     """The published line of an episode: the very one that it was imported from, or a new one.
 
-    `reward` is the scorer's; without it an imported line keeps its own. `prompt` writes the `input` of
-    the turns of an episode of ours.
+    `reward` is the scorer's; without it an imported line keeps its own. The `input` of a turn of ours is the
+    dialogue before it as text: the agent's system prompt is not part of an episode.
     """
     imported = PUBLISHED in episode.extra
-    line = dict(episode.extra[PUBLISHED]) if imported else _new_outline(episode, prompt)
+    line = dict(episode.extra[PUBLISHED]) if imported else _new_outline(episode)
     line["dialogue_history"] = _filled(line["dialogue_history"], episode)
-    line["task"] = line_from_task(task)
+    line["task"] = json.loads(colbench.published_line(task))
     # The path of an image cannot be made from a page: an imported design keeps its own.
     if task.kind is Kind.BACKEND or not imported:
         line["answer"] = episode.answer
@@ -297,15 +263,16 @@ def published_from_episode(
     return line
 
 
-def encode_published(line: dict[str, Any]) -> bytes:
-    """A line of a published file, newline included."""
-    return json.dumps(line).encode() + b"\n"
+def published_line(task: Task, episode: Episode, *, reward: float | None = None) -> bytes:
+    """The episode as a line of a published file, newline included."""
+    fields = published_from_episode(task, episode, reward=reward)
+    return json.dumps(fields, ensure_ascii=_UNESCAPED not in episode.extra).encode() + b"\n"
 
 
-def _new_outline(episode: Episode, prompt: Callable[[Sequence[Message]], str]) -> dict[str, Any]:
+def _new_outline(episode: Episode) -> dict[str, Any]:
     history: list[dict[str, Any]] = [{"role": "user", "content": None}]
     for number, turn in enumerate(episode.turns):
-        shown = prompt(episode.history(number))
+        shown = "\n".join(f"{message.role}: {message.text}" for message in episode.history(number))
         history.append({"role": "assistant", "content": None, "input": shown, "output": None})
         if turn.reply is not None:
             history.append({"role": "user", "content": None})
