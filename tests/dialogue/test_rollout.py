@@ -167,7 +167,7 @@ def test_half_a_character_from_a_model_does_not_make_a_record_that_cannot_be_wri
     agent = ScriptedAgent(["\ud800?", ANSWER])
     [episode] = rolled(TASKS[:1], agent, ScriptedCollaborator(["\udfff!"]))
     assert msgspec.json.decode(msgspec.json.encode(episode), type=Episode) == episode
-    assert episode.turns[0].output == "??"
+    assert episode.turns[0].output == "\ufffd?"
 
 
 def test_stored_dialogues_can_be_replayed_to_the_letter() -> None:
@@ -275,12 +275,12 @@ def test_a_turns_seed_can_be_derived_from_the_record() -> None:
 
 def test_a_breakdown_ends_its_own_dialogue_only_and_says_why() -> None:
     progress = Progress()
-    agent = Breaking("t2", ModelError("the endpoint\n is gone"))
+    agent = Breaking("t2", ModelError("the endpoint\n is gone", kind="dead"))
     episodes = {each.task_id: each for each in rolled(TASKS, agent, Waiting(), progress=progress)}
     broken = episodes.pop("t2")
     assert (broken.ending, broken.answer) == (Ending.FAILED, None)
     assert broken.failure is not None
-    assert msgspec.structs.astuple(broken.failure) == ("agent", "ModelError", "the endpoint is gone")
+    assert msgspec.structs.astuple(broken.failure) == ("agent", "dead", "the endpoint is gone")
     assert {each.ending for each in episodes.values()} == {Ending.ANSWERED}
     assert (progress.finished, progress.failed, progress.dropped) == (4, 1, 0)
 

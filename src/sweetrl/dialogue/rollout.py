@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sweetrl.dialogue import rules as game
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.rules import Conclusion, Rules
-from sweetrl.errors import ConfigError, StageError, UsageError
+from sweetrl.errors import ConfigError, ModelError, StageError, UsageError
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Ending, Episode, Failure, Message, Reply, Role, Task, Turn, episode_id
@@ -222,7 +222,8 @@ class _Dialogue:
 
     def _failed(self, error: BaseException) -> Episode:
         message = " ".join(str(error).split())[:MESSAGE_CHARACTERS]
-        failure = Failure(self._speaker, type(error).__name__, _storable(message))
+        kind = error.kind if isinstance(error, ModelError) else type(error).__name__
+        failure = Failure(self._speaker, kind, _storable(message))
         return self._episode(Ending.FAILED, None, failure)
 
     def _episode(self, ending: Ending, answer: str | None, failure: Failure | None = None) -> Episode:
@@ -247,4 +248,4 @@ def _is_cancelled() -> bool:
 
 def _storable(text: str) -> str:
     """`text` without lone surrogates, which models can produce and files of JSON cannot hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
