@@ -1,5 +1,3 @@
-import math
-
 import pytest
 
 from sweetrl.evaluation.fairness import FairnessTally, assess_dialogue
@@ -163,7 +161,26 @@ def test_disclosure_of_a_run_is_a_share_of_all_facts() -> None:
     assert metrics_of(HONEST, LEAKY)["facts_disclosed"].value == pytest.approx(expected)
 
 
+def test_success_is_told_apart_by_leaks() -> None:
+    tally = FairnessTally()
+    for episode, success in ((HONEST, False), (HONEST, True), (LEAKY, True), (HONEST, None)):
+        tally.add(assess_dialogue(TASK, episode), success=success)
+    metrics = {metric.name: (metric.value, metric.count) for metric in tally.report().metrics}
+    assert metrics["success"] == (pytest.approx(2 / 3), 3)
+    assert metrics["success_without_leaks"] == (1 / 2, 2)
+    assert metrics["success_with_leaks"] == (1, 1)
+
+
+def test_without_verdicts_nothing_is_said_about_success() -> None:
+    assert not any(name.startswith("success") for name in metrics_of(HONEST, LEAKY))
+
+
+def test_intervals_treat_the_dialogues_on_one_task_as_one_sample() -> None:
+    # Ten dialogues on one task say nothing about other tasks.
+    metric = metrics_of(*[HONEST] * 5, *[LEAKY] * 5)["leaking_dialogues"]
+    assert (metric.low, metric.value, metric.high) == (0.0, 0.5, 1.0)
+
+
 def test_a_run_without_dialogues_has_no_figures() -> None:
     report = FairnessTally().report()
-    assert (report.dialogues, report.replies) == (0, 0)
-    assert all(math.isnan(metric.value) and metric.count == 0 for metric in report.metrics)
+    assert (report.dialogues, report.replies, report.metrics) == (0, 0, ())

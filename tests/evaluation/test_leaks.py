@@ -1,7 +1,6 @@
 import ast
 import io
 import json
-import os
 import tokenize as python_tokens
 from pathlib import Path
 from typing import Any
@@ -185,19 +184,13 @@ def test_a_page_is_searched_by_tokens() -> None:
 
 # ---------------------------------------------------------------- real references
 
-COLBENCH = Path(os.environ.get("SWEETRL_COLBENCH_DIR", "../shared/data/colbench"))
-needs_colbench = pytest.mark.skipif(
-    not COLBENCH.is_dir(), reason="no ColBench files: set SWEETRL_COLBENCH_DIR to their folder"
-)
-
 
 @pytest.fixture(scope="module")
-def real_tasks() -> list[dict[str, Any]]:
-    with (COLBENCH / "backend_dev.jsonl").open() as file:
+def real_tasks(colbench_dir: Path) -> list[dict[str, Any]]:
+    with (colbench_dir / "backend_dev.jsonl").open() as file:
         return [json.loads(line) for line in file]
 
 
-@needs_colbench
 def test_pasted_real_references_are_found_and_carry_nearly_all_of_the_code(real_tasks) -> None:
     shares = []
     for task in real_tasks:
@@ -223,7 +216,6 @@ def remarks(source: str) -> list[str]:
     return comments + strings
 
 
-@needs_colbench
 def test_prose_about_real_references_is_almost_never_taken_for_code(real_tasks) -> None:
     verdicts = []
     for position, task in enumerate(real_tasks):

@@ -6,7 +6,7 @@ replies without knowledge, cut ones, repeated ones. Details quote the reference:
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -151,41 +151,41 @@ class FairnessTally:
     def __init__(self) -> None:
         self.dialogues = 0
         self.replies = 0
-        self._sums: dict[str, dict[str, list[float]]] = {name: {} for name in _METRICS}
+        self._sums: dict[str, dict[str, tuple[float, int]]] = {}
 
-    def add(self, dialogue: DialogueFairness) -> None:
-        """One more dialogue."""
+    def add(self, dialogue: DialogueFairness, *, success: bool | None = None) -> None:
+        """One more dialogue; `success` is the scorer's, where there is a verdict."""
         self.dialogues += 1
         self.replies += len(dialogue.replies)
-        for name, count in _METRICS.items():
-            amount, of = count(dialogue)
-            sums = self._sums[name].setdefault(dialogue.task_id, [0.0, 0.0])
-            sums[0] += amount
-            sums[1] += of
+        for name, (amount, of) in _shares(dialogue, success=success).items():
+            by_task = self._sums.setdefault(name, {})
+            before = by_task.get(dialogue.task_id, (0.0, 0))
+            by_task[dialogue.task_id] = (before[0] + amount, before[1] + of)
 
     def report(self) -> FairnessReport:
-        """The figures so far."""
+        """The figures so far. `success` is there only if verdicts were."""
         metrics = (
-            clustered_mean(name, [s[0] for s in by_task.values()], [int(s[1]) for s in by_task.values()])
+            clustered_mean(
+                name, [sums for sums, _ in by_task.values()], [count for _, count in by_task.values()]
+            )
             for name, by_task in self._sums.items()
         )
         return FairnessReport(dialogues=self.dialogues, replies=self.replies, metrics=tuple(metrics))
 
 
-def _of_replies(quality: str) -> Callable[[DialogueFairness], tuple[float, int]]:
-    def count(dialogue: DialogueFairness) -> tuple[float, int]:
-        return sum(getattr(reply, quality) for reply in dialogue.replies), len(dialogue.replies)
-
-    return count
-
-
-_METRICS: dict[str, Callable[[DialogueFairness], tuple[float, int]]] = {
-    "leaking_dialogues": lambda dialogue: (dialogue.leaks, 1),
-    "leaking_replies": _of_replies("leaks"),
-    "code_carried": lambda dialogue: (dialogue.carried, 1),
-    "facts_disclosed": lambda dialogue: (dialogue.disclosed, dialogue.facts),
-    "ignorant_replies": _of_replies("ignorant"),
-    "cut_replies": _of_replies("cut"),
-    "repeated_replies": _of_replies("repeated"),
-}
-"""What is reported: an amount and what it is a share of, for one dialogue."""
+def _shares(dialogue: DialogueFairness, *, success: bool | None) -> dict[str, tuple[float, int]]:
+    """What a dialogue adds to each metric: an amount, and what it is a share of."""
+    replies, count = dialogue.replies, len(dialogue.replies)
+    shares: dict[str, tuple[float, int]] = {
+        "leaking_dialogues": (dialogue.leaks, 1),
+        "leaking_replies": (sum(reply.leaks for reply in replies), count),
+        "code_carried": (dialogue.carried, 1),
+        "facts_disclosed": (dialogue.disclosed, dialogue.facts),
+        "ignorant_replies": (sum(reply.ignorant for reply in replies), count),
+        "cut_replies": (sum(reply.cut for reply in replies), count),
+        "repeated_replies": (sum(reply.repeated for reply in replies), count),
+    }
+    if success is not None:
+        kind = "with" if dialogue.leaks else "without"
+        shares |= {"success": (success, 1), f"success_{kind}_leaks": (success, 1)}
+    return shares
