@@ -1,8 +1,9 @@
 """How many requests one server gets at a time: more while it keeps up, fewer as soon as it does not.
 
-Additive increase, multiplicative decrease, as in TCP. The limit doubles with every round of replies until the
-server first pushes back, then grows by one a round; a push-back cuts it, but once per round only, because the
-requests of one round are all refused for the same reason.
+Additive increase, multiplicative decrease, as in TCP. The limit doubles with every round of replies until it
+is first cut, then grows by one a round. It is cut when a good part of the recent requests were pushed back,
+since a few are refused at any load, and once per round only, since the requests of one round are all refused
+for the same reason.
 """
 
 import asyncio
@@ -12,7 +13,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 DECREASE = 0.7
-"""What a push-back leaves of the limit."""
+"""What a cut leaves of the limit."""
+TOLERANCE = 0.2
+"""The share of requests that may be pushed back without consequence."""
+WINDOW = 20
+"""How many requests that share is about, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,7 @@ class AdaptiveLimiter:
         self._ceiling = float(ceiling)
         self._in_flight = 0
         self._round = 0
+        self._pushed_back = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
@@ -57,16 +63,21 @@ class AdaptiveLimiter:
 
     def succeeded(self) -> None:
         """A reply came well in time: grow, if it is the limit that holds requests back."""
+        self._remember(pushed_back=0.0)
         if self._in_flight < self.limit:
             return
         growth = 1.0 if self._round == 0 else 1.0 / self._limit
         self._limit = min(self._ceiling, self._limit + growth)
 
     def pushed_back(self, slot: Slot) -> None:
-        """The server refused or timed out: shrink, unless the limit was cut while the request was out."""
-        if slot.round == self._round:
+        """The server refused or timed out: shrink, if that is no exception nor old news."""
+        self._remember(pushed_back=1.0)
+        if slot.round == self._round and self._pushed_back > TOLERANCE:
             self._round += 1
             self._limit = max(1.0, self._limit * DECREASE)
+
+    def _remember(self, *, pushed_back: float) -> None:
+        self._pushed_back += (pushed_back - self._pushed_back) / max(WINDOW, self._limit)
 
     async def _acquire(self) -> None:
         if self._in_flight < self.limit and not self._waiting:

@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx2
 import msgspec
-import openai
 
 from sweetrl.models.http1 import ReplyTooLarge
 
@@ -49,19 +48,18 @@ def unusable(detail: str) -> Fault:
 
 
 def fault_of(error: Exception) -> Fault:
-    """What an exception of the client, or of our own deadline, means."""
+    """What an exception of the connection, or of our own deadline, means."""
     if isinstance(error, Fault):
         return error
-    if isinstance(error, TimeoutError | openai.APITimeoutError):
+    if isinstance(error, TimeoutError | httpx2.TimeoutException):
         return Fault("timeout", "no complete reply in time", costly=True, overload=True)
-    if isinstance(error, openai.APIStatusError):
-        return _fault_of_status(error.response)
-    if isinstance(error.__cause__, ReplyTooLarge):
-        return Fault("reply_too_large", str(error.__cause__))
-    return Fault("connection", str(error.__cause__ or error))
+    if isinstance(error, ReplyTooLarge):
+        return Fault("reply_too_large", str(error))
+    return Fault("connection", str(error) or type(error).__name__)
 
 
-def _fault_of_status(response: httpx2.Response) -> Fault:
+def fault_of_status(response: httpx2.Response) -> Fault:
+    """What a response that is no success means."""
     status = response.status_code
     said, code = _explanation(response.content)
     detail = f"HTTP {status}" + (f": {said}" if said else "")

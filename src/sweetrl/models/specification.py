@@ -1,10 +1,11 @@
 """What models are called on the command line: `openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`."""
 
+import base64
 import difflib
 import os
 import re
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from sweetrl.errors import UsageError
 
@@ -49,6 +50,20 @@ class EndpointUrl:
             raise UsageError(f"{self.key_variable} holds characters that a key cannot have")
         return key or None
 
+    @property
+    def login(self) -> str | None:
+        """The credentials of HTTP's basic authentication, where the address has a user."""
+        if self.user is None:
+            return None
+        return base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+    def secrets(self) -> set[str]:
+        """Everything that no message may repeat."""
+        query = self.base.partition("?")[2]
+        given = {self.key(), self.password, quote(self.password), self.login, query}
+        given.update(value for _, value in parse_qsl(query))
+        return {secret for secret in given if secret}
+
     def at(self, path: str) -> str:
         """The address of a resource of the server."""
         address, mark, query = self.base.partition("?")
@@ -74,6 +89,8 @@ class ModelSpec:
 
 def parse_spec(text: str) -> ModelSpec:
     """Read a specification; a wrong one is a `UsageError` that says what was meant."""
+    if not text.isprintable():
+        raise UsageError("the name of a model holds characters that cannot be printed")
     kind, colon, rest = text.strip().partition(":")
     if kind not in KINDS or not colon:
         raise UsageError(_complaint(text))
@@ -106,7 +123,7 @@ def parse_url(text: str) -> EndpointUrl:
         raise UsageError(
             f"the model's address begins with '{parts.scheme}://'; only http and https are spoken"
         )
-    if not parts.hostname or re.search(r"[\s\x00-\x1f]", text):
+    if not parts.hostname or re.search(r"\s", text):
         raise UsageError(f"the model's address has no proper host; write {KINDS['openai']}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     netloc = host if port is None else f"{host}:{port}"
