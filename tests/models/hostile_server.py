@@ -11,6 +11,7 @@ import contextlib
 import json
 import random
 import socket
+import ssl
 import struct
 import threading
 from collections import Counter
@@ -121,6 +122,7 @@ class HostileServer:
     """Answer 400 when asked for more than one sample."""
     max_parallel: int | None = None
     """Answer 429 when more requests than that are under way."""
+    tls: ssl.SSLContext | None = None
     asked: list[Asked] = field(default_factory=list)
     met: Counter[Trouble] = field(default_factory=Counter)
     connections: int = 0
@@ -135,10 +137,10 @@ class HostileServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/v1"
 
     async def __aenter__(self) -> "HostileServer":
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=2048)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=2048, ssl=self.tls)
         self.port: int = self._server.sockets[0].getsockname()[1]
         return self
 

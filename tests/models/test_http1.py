@@ -1,6 +1,10 @@
 import asyncio
 import json
+import shutil
+import ssl
+import subprocess
 from itertools import pairwise
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -13,6 +17,7 @@ from sweetrl.models.http1 import (
     KeepAliveTransport,
     ReplyTooLarge,
     ResponseReader,
+    Untrusted,
     transport_for,
 )
 
@@ -194,6 +199,48 @@ def test_nobody_listening_is_a_connect_error() -> None:
         async with client_for(url) as client:
             with pytest.raises(httpx2.ConnectError):
                 await post(client, url)
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A fresh certificate for 127.0.0.1 that signs itself, with its key in the same file."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("needs the openssl command")
+    key, made = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
+    subprocess.run([*command, "-keyout", key, "-out", made], check=True, capture_output=True)
+    made.write_text(made.read_text() + key.read_text())
+    return made
+
+
+def tls_server(certificate: Path) -> HostileServer:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    return HostileServer(tls=context)
+
+
+def test_a_trusted_server_is_reached_by_tls(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+
+    async def run() -> None:
+        async with tls_server(certificate) as server, client_for(server.url) as client:
+            for _ in range(3):
+                assert (await post(client, server.url)).status_code == 200
+            assert server.connections == 1
+
+    asyncio.run(run())
+
+
+def test_a_server_that_nobody_vouches_for_is_refused(certificate: Path) -> None:
+    async def run() -> None:
+        async with tls_server(certificate) as server, client_for(server.url) as client:
+            with pytest.raises(Untrusted, match="certificate"):
+                await post(client, server.url)
+            assert not server.asked
 
     asyncio.run(run())
 

@@ -3,10 +3,12 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import sweetrl.models
-from sweetrl.errors import MissingExtra, UsageError
-from sweetrl.models import Meter, MeteredModel, ScriptedModel, open_model
+from sweetrl.errors import MissingExtra, ModelError, UsageError
+from sweetrl.models import EndpointOptions, Endpoints, Meter, MeteredModel, ScriptedModel, open_model
 from sweetrl.models.openai import OpenAIModel
 from sweetrl.types import Message, Role, Sampling
 
@@ -37,6 +39,30 @@ def test_endpoints_open_without_being_asked_anything() -> None:
     assert asyncio.run(run()) == "openai:some/model@http://127.0.0.1:9/v1"
 
 
+@given(st.text(max_size=20), st.sampled_from(["", ":1", "/v1", "/v1?a=b"]))
+def test_any_address_opens_or_is_a_usage_error(host: str, rest: str) -> None:
+    async def run() -> None:
+        try:
+            model = open_model(f"openai:m@http://{host}{rest}")
+        except UsageError:
+            return
+        await model.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("host", ["a" * 70 + ".invalid", "nowhere.invalid", "127.0.0.1:0"])
+def test_a_host_that_cannot_be_reached_is_a_model_error(host: str) -> None:
+    async def run() -> None:
+        model = open_model(f"openai:m@http://{host}/v1", endpoints=Endpoints(EndpointOptions(attempts=1)))
+        with pytest.raises(ModelError, match="no connection") as caught:
+            await model.complete([Message(Role.USER, "hi")], n=1, sampling=Sampling(), seed=0)
+        await model.close()
+        assert caught.value.kind == "connection"
+
+    asyncio.run(run())
+
+
 def test_the_official_service_needs_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(UsageError, match="OPENAI_API_KEY"):
@@ -64,16 +90,17 @@ def test_an_unknown_script_is_a_usage_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "package", "extra"),
-    [("openai:m@http://h/v1", "openai", "serve"), ("hf:some/model", "torch", "train")],
+    ("spec", "packages", "extra"),
+    [("openai:m@http://h/v1", ["openai"], "serve"), ("hf:some/model", ["torch", "transformers"], "train")],
 )
 def test_a_missing_package_names_the_extra_to_install(
-    monkeypatch: pytest.MonkeyPatch, spec: str, package: str, extra: str
+    monkeypatch: pytest.MonkeyPatch, spec: str, packages: list[str], extra: str
 ) -> None:
     for name in list(sys.modules):
         if name.startswith(("sweetrl.models.server", "sweetrl.models.openai", "sweetrl.models.local")):
             monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
+    for package in packages:
+        monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtra, match=rf"sweetrl\[{extra}\]"):
         open_model(spec)
 

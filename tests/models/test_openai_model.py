@@ -1,6 +1,8 @@
 import asyncio
 import base64
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -328,6 +330,29 @@ def test_concurrency_grows_while_the_server_keeps_up() -> None:
     limit, peak = asyncio.run(run())
     assert limit == 50
     assert peak > 20
+
+
+def test_running_out_of_sockets_slows_requests_down_but_loses_none() -> None:
+    program = """
+import asyncio, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+from sweetrl.models import EndpointOptions, Endpoints, open_model
+from sweetrl.types import Message, Role, Sampling
+
+async def run():
+    options = EndpointOptions(start_concurrency=200, first_backoff=0.02, max_backoff=0.2)
+    model = open_model("openai:m@" + sys.argv[1], endpoints=Endpoints(options))
+    chat = [Message(Role.USER, "hi")]
+    asked = (model.complete(chat, n=1, sampling=Sampling(), seed=seed) for seed in range(300))
+    print(len(await asyncio.gather(*asked)))
+    await model.close()
+
+asyncio.run(run())
+"""
+    with in_thread(HostileServer(latency=lambda _: 0.005)) as server:
+        done = subprocess.run([sys.executable, "-c", program, server.url], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("300\n", "")
+    assert 1 < server.peak < 60
 
 
 def test_models_on_one_endpoint_share_its_limit_and_outlive_each_other() -> None:

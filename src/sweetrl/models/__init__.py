@@ -56,7 +56,7 @@ def _local(spec: ModelSpec, max_batch: int) -> ChatModel:
     try:
         from sweetrl.models.local import LocalModel
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "transformers"):
+        if (error.name or "").startswith("sweetrl"):
             raise
         raise MissingExtra("a model in this process", "train") from error
     return LocalModel(spec.model, name=spec.name, max_batch=max_batch)

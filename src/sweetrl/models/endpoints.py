@@ -31,7 +31,8 @@ class EndpointOptions(Struct, frozen=True, kw_only=True):
     """The longest pause in seconds that a server may ask for."""
     start_concurrency: Positive = 64
     """Requests under way at first; the number adapts to what the server can take."""
-    max_concurrency: Positive = 1024
+    max_concurrency: Positive = 512
+    """Each request under way takes a socket, of which a process may often have no more than 1024."""
     max_reply_bytes: Positive = 4 * 2**20
     """A larger reply is refused, not read."""
 
@@ -50,7 +51,7 @@ class Endpoints:
             try:
                 from sweetrl.models.server import Server
             except ModuleNotFoundError as error:
-                if error.name not in ("openai", "httpx2"):
+                if (error.name or "").startswith("sweetrl"):
                     raise
                 raise MissingExtra("a model behind an endpoint", "serve") from error
             server = self._servers[url] = Server(url, self._options)

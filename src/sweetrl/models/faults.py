@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from sweetrl.models.http1 import ReplyTooLarge
+from sweetrl.models.http1 import NoSocketLeft, ReplyTooLarge, Untrusted
 
 _CONTEXT_LENGTH = re.compile(
     r"context.{0,12}(length|window|size)|maximum.{0,12}(context|length|tokens)|prompt is too long"
@@ -55,7 +55,9 @@ def fault_of(error: Exception) -> Fault:
         return Fault("timeout", "no complete reply in time", costly=True, overload=True)
     if isinstance(error, ReplyTooLarge):
         return Fault("reply_too_large", str(error))
-    return Fault("connection", str(error) or type(error).__name__)
+    if isinstance(error, Untrusted):
+        return Fault("certificate", str(error), final=True)
+    return Fault("connection", str(error) or type(error).__name__, overload=isinstance(error, NoSocketLeft))
 
 
 def fault_of_status(response: httpx2.Response) -> Fault:

@@ -7,6 +7,7 @@ the answer to the next request. It speaks to one origin, without compression, re
 """
 
 import asyncio
+import errno
 import re
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -22,6 +23,14 @@ _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?")
 
 class ReplyTooLarge(httpx2.RemoteProtocolError):
     """The server sends more than anyone asked for."""
+
+
+class Untrusted(httpx2.ConnectError):
+    """Nobody we trust vouches for the server."""
+
+
+class NoSocketLeft(httpx2.ConnectError):
+    """As many files and connections are open in this process as there may be."""
 
 
 class ResponseReader:
@@ -301,9 +310,19 @@ class KeepAliveTransport(httpx2.AsyncBaseTransport):
         except TimeoutError:
             raise httpx2.ConnectTimeout("no connection in time") from None
         except OSError as error:
-            raise httpx2.ConnectError(f"no connection: {error}") from None
+            raise _connect_error(error) from None
+        except UnicodeError:
+            raise httpx2.ConnectError("no connection: no host can have that name") from None
         self._all.add(connection)
         return connection
+
+
+def _connect_error(error: OSError) -> httpx2.ConnectError:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Untrusted(f"no connection: {error.verify_message or error}")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return NoSocketLeft("no connection: too many are open already; raise `ulimit -n`")
+    return httpx2.ConnectError(f"no connection: {error}")
 
 
 def _serialise(request: httpx2.Request) -> bytes:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import httpx2
 import openai
 
-from sweetrl.errors import ModelError
+from sweetrl.errors import ModelError, UsageError
 from sweetrl.models.concurrency import AdaptiveLimiter, Slot
 from sweetrl.models.endpoints import EndpointOptions
 from sweetrl.models.faults import Fault, fault_of, fault_of_status
@@ -35,11 +35,15 @@ class Server:
 
     def __init__(self, url: EndpointUrl, options: EndpointOptions) -> None:
         self.url = url
-        self.limiter = AdaptiveLimiter(start=options.start_concurrency, ceiling=options.max_concurrency)
+        ceiling = options.max_concurrency
+        self.limiter = AdaptiveLimiter(start=min(options.start_concurrency, ceiling), ceiling=ceiling)
         self._options = options
         self._secrets = sorted(url.secrets(), key=len, reverse=True)
         self._users = 0
-        self._address = httpx2.URL(url.at(CHAT_PATH))
+        try:
+            self._address = httpx2.URL(url.at(CHAT_PATH))
+        except httpx2.InvalidURL as error:
+            raise UsageError("the model's address is malformed") from error
         self._http = _http_client(url, options)
         self._client = _configured_client(url, self._http)
 
