@@ -212,9 +212,12 @@ def test_the_card_is_there_before_the_first_record_and_completed_after_the_last(
     assert late.sha256 == digest.split()[0]
 
 
-def test_nothing_changes_when_a_finished_run_is_run_again(tmp_path: Path) -> None:
+def test_nothing_changes_when_a_finished_run_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "items.jsonl"
     write_items(path, Item(id="a"))
+    monkeypatch.setattr("sweetrl.records._now", lambda: "a later time")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     write_items(path)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
@@ -416,6 +419,15 @@ def test_runs_are_not_mixed(tmp_path: Path, options: dict[str, Any], complaint: 
         open_items(path, **options)
     assert complaint in str(caught.value)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_a_config_is_the_same_if_it_is_the_same_in_json(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    with open_items(path, config={"seeds": (1, 2)}) as log:
+        log.append("a", Item(id="a"))
+    for same in ({"seeds": (1, 2)}, {"seeds": [1, 2]}, {"seeds": [1, 2], "new option": None}):
+        with open_items(path, config=same) as log:
+            assert log.has("a")
 
 
 def test_a_file_without_records_belongs_to_nobody(tmp_path: Path) -> None:
