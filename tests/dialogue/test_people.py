@@ -1,6 +1,5 @@
 import asyncio
 import io
-import signal
 
 import pytest
 from rich.console import Console
@@ -114,18 +113,6 @@ def test_control_characters_of_a_model_do_not_reach_the_screen() -> None:
 def test_a_person_gives_one_candidate_only() -> None:
     with pytest.raises(ConfigError, match="one reply per turn, not 16"):
         asyncio.run(PersonAgent(Desk("").terminal).sample(ASKED[:1], n=16, seed=0))
-
-
-def test_ctrl_c_breaks_the_wait_for_a_line() -> None:
-    def read_line() -> str:
-        signal.raise_signal(signal.SIGINT)
-        return "the wait went on\n"
-
-    terminal = Terminal(Console(file=io.StringIO()), read_line)
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(PersonCollaborator(terminal).reply(TASK, ASKED, seed=0))
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_records_call_people_human() -> None:

@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from sweetrl.evaluation.fairness import FairnessTally, assess_dialogue
@@ -179,6 +180,16 @@ def test_intervals_treat_the_dialogues_on_one_task_as_one_sample() -> None:
     # Ten dialogues on one task say nothing about other tasks.
     metric = metrics_of(*[HONEST] * 5, *[LEAKY] * 5)["leaking_dialogues"]
     assert (metric.low, metric.value, metric.high) == (0.0, 0.5, 1.0)
+
+
+def test_nothing_seen_is_not_certainty() -> None:
+    tally = FairnessTally()
+    for number in range(20):
+        tally.add(msgspec.structs.replace(assess_dialogue(TASK, HONEST), task_id=f"parcel-{number}"))
+    leaking = next(metric for metric in tally.report().metrics if metric.name == "leaking_dialogues")
+    # Wilson's upper end for 0 of 20.
+    assert (leaking.low, leaking.value) == (0.0, 0.0)
+    assert leaking.high == pytest.approx(0.161, abs=0.001)
 
 
 def test_a_run_without_dialogues_has_no_figures() -> None:

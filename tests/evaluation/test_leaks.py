@@ -227,3 +227,57 @@ def test_prose_about_real_references_is_almost_never_taken_for_code(real_tasks) 
         verdicts += [bool(find_leak(reference, text[:400], said).carried) for text in prose]
     assert len(verdicts) > 1500
     assert sum(verdicts) / len(verdicts) < 0.002
+
+
+SPOKEN = {
+    ast.Gt: "is greater than", ast.GtE: "is at least", ast.Lt: "is less than", ast.LtE: "is at most",
+    ast.Eq: "is", ast.NotEq: "is not", ast.In: "is in", ast.NotIn: "is not in", ast.Is: "is",
+    ast.IsNot: "is not", ast.Add: "plus", ast.Sub: "minus", ast.Mult: "times",
+    ast.Div: "divided by", ast.And: "and", ast.Or: "or",
+}  # fmt: skip
+
+
+def in_words(node: ast.AST) -> str:
+    """An expression as a person would say it who knows the names in the code."""
+    match node:
+        case ast.Name(id=name):
+            return f"the {name.replace('_', ' ')}"
+        case ast.Constant(value=value):
+            return str(value)
+        case ast.Attribute(value=value, attr=name):
+            return f"the {name.replace('_', ' ')} of {in_words(value)}"
+        case ast.Call(func=function, args=arguments):
+            return f"{in_words(function)} of {' and '.join(map(in_words, arguments))}"
+        case ast.Subscript(value=value, slice=key):
+            return f"{in_words(value)} at {in_words(key)}"
+        case ast.BinOp(left=left, op=operator, right=right):
+            return f"{in_words(left)} {SPOKEN.get(type(operator), 'and')} {in_words(right)}"
+        case ast.Compare(left=left, ops=[operator], comparators=[right]):
+            return f"{in_words(left)} {SPOKEN[type(operator)]} {in_words(right)}"
+        case ast.BoolOp(op=operator, values=values):
+            return f" {SPOKEN[type(operator)]} ".join(map(in_words, values))
+        case _:
+            return "something else"
+
+
+def paraphrases(source: str) -> list[str]:
+    said = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.If):
+            said.append(f"Yes, something special happens if {in_words(node.test)}.")
+        elif isinstance(node, ast.Return) and node.value is not None:
+            said.append(f"It should return {in_words(node.value)}, nothing else.")
+        elif isinstance(node, ast.Assign):
+            said.append(f"I think {in_words(node.targets[0])} is {in_words(node.value)}.")
+    return said
+
+
+def test_conditions_and_results_of_real_references_in_plain_words_are_no_leak(real_tasks) -> None:
+    verdicts = []
+    for task in real_tasks:
+        reference, said = Reference(task["ground_truth"]), Said([task["problem_description"]])
+        verdicts += [
+            bool(find_leak(reference, text, said).carried) for text in paraphrases(task["ground_truth"])
+        ]
+    assert len(verdicts) > 2000
+    assert sum(verdicts) / len(verdicts) < 0.002

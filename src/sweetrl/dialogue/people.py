@@ -1,9 +1,6 @@
 """People: a person at a terminal plays the agent or the collaborator, through the same seams as a model."""
 
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sweetrl.dialogue import rules
@@ -18,9 +15,9 @@ HUMAN = "human"
 
 HELP = """\
 An empty line sends your message; between lines of ``` empty lines belong to it.
-/answer  begin a line with it to hand in what follows as your answer (agent only)
 /quit    leave; the dialogue is not recorded (Ctrl-D on an empty message does the same)
 /help    show this again"""
+ANSWER_HELP = "/answer  begin your message with it to hand in the rest as your answer"
 
 _FENCE = "```"
 
@@ -64,9 +61,9 @@ class Terminal:
     def _message(self) -> str:
         lines: list[str] = []
         fenced = False
+        self._console.print("> ", end="", style="dim")
         while True:
-            self._console.print("… " if lines else "> ", end="", style="dim")
-            line = self._line()
+            line = self._read_line()
             if (not line and not lines) or line.strip() == "/quit":
                 raise PersonLeft
             if line.strip() == "/help":
@@ -76,23 +73,6 @@ class Terminal:
             if not line or (not line.strip() and not fenced):
                 return "".join(lines)
             lines.append(line)
-
-    def _line(self) -> str:
-        with _interruptible():
-            return self._read_line()
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C break a wait for input; asyncio would keep it for when the wait is over."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _printable(text: str) -> str:
@@ -116,12 +96,13 @@ class PersonAgent:
         last = history[-1].text
         if turn == 0:
             self._terminal.show("request", last, style="cyan")
-            self._terminal.note(HELP)
+            self._terminal.note(f"{HELP}\n{ANSWER_HELP}")
         else:
             self._terminal.show("collaborator", last, style="green")
         text = self._terminal.ask(f"Your message {turn + 1}:")
-        command, _, rest = text.partition("/answer")
-        return [f"{command}{rules.ANSWER_MARKER}\n{rest.strip()}" if command.strip() == "" and rest else text]
+        if text.startswith("/answer"):
+            text = f"{rules.ANSWER_MARKER}\n{text.removeprefix('/answer').strip()}"
+        return [text]
 
 
 class PersonCollaborator:

@@ -27,6 +27,7 @@ from sweetrl.types import (
     Role,
     Task,
     Turn,
+    Verdict,
     digest,
 )
 
@@ -205,6 +206,21 @@ def episode_from_published(
         ending=Ending.ANSWERED if ANSWER_MARKER in turns[-1].output else Ending.TURN_LIMIT,
         answer=known.answer if task.kind is Kind.BACKEND else _last_page(turns),
         extra={PUBLISHED: _outline(line, task.kind), **({} if escaped else {_UNESCAPED: True})},
+    )
+
+
+def published_verdict(episode: Episode) -> Verdict | None:
+    """The reward that an imported dialogue came with, as a verdict; None if it has none."""
+    reward = episode.extra.get(PUBLISHED, {}).get("reward")
+    if isinstance(reward, bool) or not isinstance(reward, int | float):
+        return None
+    return Verdict(
+        task_id=episode.task_id,
+        episode_id=episode.id,
+        scorer=PUBLISHED,
+        answer_digest=digest(episode.answer),
+        reward=float(reward),
+        success=reward >= 1,
     )
 
 
