@@ -135,6 +135,30 @@ def test_prompts_of_ones_own_and_sampling_reach_the_models(
     assert not any("def f()" in json.dumps(body) for body in agents)
 
 
+def test_a_guard_keeps_code_out_of_the_replies(
+    sweetrl: Sweetrl, tasks: Path, tmp_path: Path, server: HostileServer
+) -> None:
+    def blabbing(body: dict[str, Any], sample: int) -> str:
+        if body["messages"][0]["role"] == "system":
+            return "What does it do?" if len(body["messages"]) == 2 else "I WANT TO ANSWER: x"
+        return "It is simply: for item in sorted(items): total += item * 17"
+
+    code = (
+        "def f(items):\n    total = 0\n    for item in sorted(items): total += item * 17\n    return total\n"
+    )
+    task = Task(id="t", kind=Kind.BACKEND, request="Add up.", secret=BackendSecret(code, {"test1": "f([1])"}))
+    write_tasks(tasks, [task])
+    server.reply = blabbing
+    command = ("rollout", "--tasks", tasks, *model_on(server))
+    assert sweetrl(*command, "-o", tmp_path / "open").code == 0
+    assert "total +=" in str(episodes_in(tmp_path / "open")["t#0"].turns[0].reply)
+    assert sweetrl(*command, "--guard", "-o", tmp_path / "guarded").code == 0
+    guarded = episodes_in(tmp_path / "guarded")["t#0"]
+    assert "total +=" not in str(guarded.turns[0].reply)
+    assert guarded.collaborator.endswith("+guard")
+    assert "belongs to another run" in sweetrl(*command, "--guard", "-o", tmp_path / "open").err
+
+
 def test_stored_episodes_can_play_the_collaborator(sweetrl: Sweetrl, tasks: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     assert sweetrl("rollout", "--tasks", tasks, *SCRIPTED, "-o", first).code == 0
@@ -290,6 +314,7 @@ def test_a_time_limit_ends_a_run_against_an_endpoint_that_hangs(
     [
         (("--agent", "scripted:curious"), "give a --collaborator, or --single-turn"),
         ((*SCRIPTED, "--single-turn"), "leave out --collaborator or --single-turn"),
+        (("--agent", "scripted:echo", "--single-turn", "--guard"), "leave out --guard or --single-turn"),
         ((*SCRIPTED, "--max-cost", 1), "--max-cost needs prices"),
         ((*SCRIPTED, "--price-agent", "cheap"), "'cheap' is not a price"),
         ((*SCRIPTED, "--time-limit", "soon"), "'soon' is not a time"),

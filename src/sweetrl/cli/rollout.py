@@ -66,6 +66,9 @@ CollaboratorPrompt = Annotated[
     Path | None,
     typer.Option("--collaborator-prompt", metavar="FILE", help="In place of the prompt that ships."),
 ]
+GuardFlag = Annotated[
+    bool, typer.Option("--guard", help="Ask the collaborator again when a reply gives code away.")
+]
 PriceAgent = Annotated[
     str | None,
     typer.Option("--price-agent", metavar="IN/OUT", help="Per million tokens read and written: 0.5/1.5."),
@@ -107,6 +110,7 @@ def rollout(
     collaborator_temperature: CollaboratorTemperature = 0.0,
     collaborator_max_tokens: CollaboratorMaxTokens = 512,
     collaborator_prompt: CollaboratorPrompt = None,
+    guard: GuardFlag = False,
     price_agent: PriceAgent = None,
     price_collaborator: PriceCollaborator = None,
     max_tokens_total: MaxTokensTotal = None,
@@ -132,6 +136,7 @@ def rollout(
         collaborator=None
         if collaborator is None
         else Player(collaborator, replies, parse_price(price_collaborator), collaborator_prompt),
+        guard=guard,
         rules=Rules(turn_limit=turn_limit, single_turn=single_turn),
         attempts=attempts,
         concurrency=concurrency,
@@ -153,6 +158,7 @@ class _Plan:
 
     agent: Player
     collaborator: Player | None
+    guard: bool
     rules: "Rules"
     attempts: int
     concurrency: int
@@ -169,6 +175,8 @@ class _Plan:
             raise UsageError("nobody to talk to; give a --collaborator, or --single-turn")
         if self.collaborator is not None and self.rules.single_turn:
             raise UsageError("a single turn is never replied to; leave out --collaborator or --single-turn")
+        if self.guard and self.rules.single_turn:
+            raise UsageError("a single turn has no collaborator to guard; leave out --guard or --single-turn")
         prices = [player.price for player in (self.agent, self.collaborator) if player is not None]
         if self.max_cost is not None and not any(price.prompt or price.completion for price in prices):
             raise UsageError("--max-cost needs prices; give --price-agent or --price-collaborator")
@@ -230,12 +238,15 @@ async def _hold(plan: _Plan, tasks: "list[Task]", kind: "Kind", output: Path, *,
     try:
         agent, agent_settings = seat_agent(plan.agent, kind, plan.rules, models)
         collaborator, collaborator_settings = seat_collaborator(plan.collaborator, kind, tasks, models)
+        if plan.guard:
+            collaborator = _guarded(collaborator)
         settings = {
             "tasks": _fingerprint(tasks),
             "seed": plan.seed,
             "rules": plan.rules,
             **agent_settings,
             **collaborator_settings,
+            "collaborator": collaborator.name,
         }
         with _open(output, settings) as log:
             if log.repaired and not quiet:
@@ -243,6 +254,13 @@ async def _hold(plan: _Plan, tasks: "list[Task]", kind: "Kind", output: Path, *,
             return await _fill(log, plan, tasks, agent, collaborator, meter, quiet=quiet)
     finally:
         await models.close()
+
+
+def _guarded(collaborator: "Collaborator") -> "Collaborator":
+    from sweetrl.dialogue.guard import GuardedCollaborator
+    from sweetrl.evaluation.leaks import leaks_code
+
+    return GuardedCollaborator(collaborator, leaks_code)
 
 
 def _open(output: Path, settings: dict[str, Any]) -> "RecordLog[Episode]":
