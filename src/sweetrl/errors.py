@@ -53,6 +53,11 @@ class StageError(SweetError):
 class ModelError(StageError):
     """A language model did not answer, or not usably."""
 
+    def __init__(self, message: str, *, kind: str = "model") -> None:
+        """`kind` is one word for the cause, such as `context_length` or `timeout`."""
+        super().__init__(message)
+        self.kind = kind
+
 
 class CollaboratorError(StageError):
     """The collaborator's side of a dialogue broke down."""

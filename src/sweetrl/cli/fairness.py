@@ -1,0 +1,143 @@
+"""`sweetrl fairness`: what the collaborator gave away in a run, beside what the agent made of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sweetrl.cli import console, outputs
+from sweetrl.cli.console import JsonFlag, QuietFlag
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sweetrl.evaluation.fairness import DialogueFairness, FairnessReport, FairnessTally
+    from sweetrl.types import Task
+
+WORST = 5
+"""How many leaking dialogues are named."""
+
+LABELS = {
+    "success": "success",
+    "success_without_leaks": "success, dialogues without leaks",
+    "success_with_leaks": "success, dialogues with leaks",
+    "leaking_dialogues": "dialogues with code of the reference",
+    "leaking_replies": "replies with code of the reference",
+    "code_carried": "share of the reference's code that came out",
+    "facts_disclosed": "share of its facts that came out",
+    "ignorant_replies": "replies that say they don't know",
+    "cut_replies": "replies cut at the limit",
+    "repeated_replies": "repeated replies",
+}
+
+
+def fairness(
+    tasks: Annotated[str, typer.Option("--tasks", metavar="TASKS", help="The tasks of the dialogues.")],
+    episodes: Annotated[
+        Path, typer.Option("--episodes", metavar="EPISODES", help="Ours, or published dialogues.")
+    ],
+    *,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option("--verdicts", metavar="VERDICTS", help="Show success too, with and without leaks."),
+    ] = None,
+    details: Annotated[
+        Path | None, typer.Option("--details", metavar="FILE", help="Write one JSON line per dialogue.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file of details.")] = False,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Say whether the collaborator of a run was fair.
+
+    An agent can succeed because the collaborator handed it the code. Details quote the reference: keep them
+    away from agents.
+    """
+    from msgspec.json import Encoder
+
+    from sweetrl.evaluation.fairness import FairnessTally
+    from sweetrl.tasks.sources import load_tasks
+
+    tally, worst = FairnessTally(), _Worst()
+    successes = {} if verdicts is None else _successes(verdicts)
+    assessed = _assessed(load_tasks(tasks), episodes, tally, worst, successes)
+    if details is None:
+        for _ in assessed:
+            pass
+    else:
+        encode = Encoder().encode
+        outputs.write_lines(details, (encode(each) + b"\n" for each in assessed), replace=force)
+    report = tally.report()
+    if json:
+        console.print_json(report)
+        return
+    console.results().print(_table(report))
+    if not quiet:
+        for line in worst.lines():
+            console.note(line)
+
+
+def _successes(path: Path) -> dict[str, bool]:
+    from sweetrl.records import read_records
+    from sweetrl.types import Verdict
+
+    verdicts: Iterator[Verdict] = read_records(path, Verdict)
+    return {verdict.episode_id: verdict.success for verdict in verdicts if verdict.reward is not None}
+
+
+def _assessed(
+    tasks: "dict[str, Task]",
+    episodes: Path,
+    tally: "FairnessTally",
+    worst: "_Worst",
+    successes: dict[str, bool],
+) -> "Iterator[DialogueFairness]":
+    """Each dialogue as it is assessed and added up; failed ones say nothing about a whole dialogue."""
+    from sweetrl.evaluation.fairness import assess_dialogue
+    from sweetrl.tasks.dialogues import read_episodes
+    from sweetrl.types import Ending
+
+    for episode in read_episodes(episodes, tasks.values()):
+        if episode.ending is Ending.FAILED:
+            continue
+        dialogue = assess_dialogue(tasks[episode.task_id], episode)
+        tally.add(dialogue, success=successes.get(episode.id))
+        worst.add(dialogue)
+        yield dialogue
+
+
+class _Worst:
+    """The dialogues in which most of the reference came out."""
+
+    def __init__(self) -> None:
+        self._kept: list[DialogueFairness] = []
+
+    def add(self, dialogue: "DialogueFairness") -> None:
+        if dialogue.leaks:
+            self._kept.append(dialogue)
+            self._kept.sort(key=lambda each: -each.carried)
+            del self._kept[WORST:]
+
+    def lines(self) -> Iterator[str]:
+        for dialogue in self._kept:
+            first = next(reply for reply in dialogue.replies if reply.leaks)
+            quote = " ".join(first.fragments[0].split())[:60]
+            share = f"{dialogue.carried:.0%} of the code came out"
+            yield f"{dialogue.episode_id}: {share}, first in turn {first.turn + 1}: {quote}"
+
+
+def _table(report: "FairnessReport") -> "Table":
+    from rich.table import Table
+
+    title = f"Fairness of the collaborator: {report.dialogues} dialogues, {report.replies} replies"
+    table = Table(title=title, title_justify="left")
+    for heading, justify in (("", "left"), ("%", "right"), ("95 % interval", "right"), ("of", "right")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    found = {metric.name: metric for metric in report.metrics if metric.count}
+    for name, label in LABELS.items():
+        if name in found:
+            metric = found[name]
+            interval = f"{100 * metric.low:.1f} to {100 * metric.high:.1f}"
+            table.add_row(label, f"{100 * metric.value:.1f}", interval, str(metric.count))
+    return table

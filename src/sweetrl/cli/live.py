@@ -1,0 +1,93 @@
+"""One line about a run of dialogues, kept up to date while it goes on."""
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sweetrl.cli import console
+
+if TYPE_CHECKING:
+    from sweetrl.dialogue.rollout import Progress
+    from sweetrl.models import Meter
+
+HEARTBEAT_SECONDS = 60.0
+"""How often a run without a terminal says how it is getting on."""
+
+
+@dataclass
+class Status:
+    """What there is to say about a run."""
+
+    progress: "Progress"
+    meter: "Meter"
+    total: int
+    before: int
+    """Dialogues of `total` that were there when the run began."""
+    clock: Callable[[], float] = time.monotonic
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.clock()
+
+    @property
+    def seconds(self) -> float:
+        """Since the run began."""
+        return self.clock() - self.started
+
+    @property
+    def left(self) -> int:
+        """Dialogues that have not ended yet, open ones included."""
+        return self.total - self.before - self.progress.finished - self.progress.failed
+
+    def line(self) -> str:
+        """Dialogues, rates, cost and the time that is left."""
+        progress, seconds = self.progress, max(self.seconds, 1e-9)
+        parts = [
+            f"{self.before + progress.finished}/{self.total} finished",
+            f"{progress.open} open",
+            f"{progress.failed} failed",
+            f"{progress.turns / seconds:.1f} turns/s",
+            f"{self.meter.tokens / seconds:.0f} tokens/s",
+        ]
+        if self.meter.cost:
+            parts.append(f"cost {self.meter.cost:.2f}")
+        ended = progress.finished + progress.failed
+        if ended:
+            parts.append(f"{duration(self.left * seconds / ended)} left")
+        return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """`75` as `1:15`, `3675` as `1:01:15`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@contextlib.asynccontextmanager
+async def shown(status: Status, *, quiet: bool) -> AsyncIterator[None]:
+    """Show the status while the block runs: live on a terminal, now and then in a log file."""
+    if quiet:
+        yield
+    elif sys.stderr.isatty():
+        from rich.live import Live
+        from rich.text import Text
+
+        with Live(console=console.messages(), get_renderable=lambda: Text(status.line()), transient=True):
+            yield
+    else:
+        heartbeat = asyncio.create_task(_beat(status))
+        try:
+            yield
+        finally:
+            heartbeat.cancel()
+
+
+async def _beat(status: Status) -> None:
+    while True:
+        await asyncio.sleep(HEARTBEAT_SECONDS)
+        console.note(status.line())

@@ -1,0 +1,218 @@
+"""`sweetrl play`: a person takes a seat in a dialogue."""
+
+import signal
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sweetrl.cli import console
+from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
+from sweetrl.errors import SandboxError, UsageError
+
+if TYPE_CHECKING:
+    from sweetrl.dialogue.people import Terminal
+    from sweetrl.protocols import Agent, Collaborator
+    from sweetrl.records import RecordLog
+    from sweetrl.types import Episode, Sampling, Task, Verdict
+
+
+class Seat(StrEnum):
+    """The two sides of a dialogue."""
+
+    AGENT = "agent"
+    COLLABORATOR = "collaborator"
+
+
+def play(
+    tasks: Annotated[str, typer.Option("--tasks", metavar="TASKS", help="Where the tasks are.")],
+    seat: Annotated[Seat, typer.Option("--as", help="Which side you take.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write episodes.jsonl in.")
+    ],
+    *,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="MODEL", help="Who the agent is, if you are not.")
+    ] = None,
+    collaborator: Annotated[
+        str | None,
+        typer.Option("--collaborator", metavar="MODEL", help="Who the collaborator is, if you are not."),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", metavar="ID", help="Which task; else the first you have not played."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of what the model says.")] = 0,
+) -> None:
+    """Take part in a dialogue at the terminal.
+
+    The dialogue is added to DIR/episodes.jsonl and, where this machine can do it, scored at once. Leave with
+    /quit or Ctrl-C: then nothing is recorded.
+    """
+    import asyncio
+
+    other = _other(seat, agent, collaborator)
+    asyncio.run(_play(seat, other, tasks, task, output, seed))
+
+
+def _other(seat: Seat, agent: str | None, collaborator: str | None) -> str:
+    """The model on the other side."""
+    taken, free, name = (
+        (agent, collaborator, "collaborator") if seat is Seat.AGENT else (collaborator, agent, "agent")
+    )
+    if taken is not None:
+        raise UsageError(f"you are the {seat} yourself; leave out --{seat}")
+    if free is None:
+        raise UsageError(
+            f"who is the {name}? name a model with --{name}, for example scripted:{_EXAMPLE[seat]}"
+        )
+    return free
+
+
+_EXAMPLE = {Seat.AGENT: "unsure", Seat.COLLABORATOR: "curious"}
+
+
+async def _play(seat: Seat, other: str, source: str, task_id: str | None, output: Path, seed: int) -> None:
+    from sweetrl.dialogue.people import PersonLeft
+    from sweetrl.models import EndpointOptions, Meter
+    from sweetrl.tasks.sources import load_tasks
+
+    # asyncio would keep Ctrl-C for when the wait for a line is over, and the wait knows nothing of it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    tasks = load_tasks(source)
+    models = Models(EndpointOptions(), Meter())
+    try:
+        with _open(output, {"as": seat, "other": other, "seed": seed}) as log:
+            task, attempt = _choose(tasks, task_id, log, source)
+            agent, collaborator = _seated(seat, other, task, models)
+            episode = await _hold(task, attempt, agent, collaborator, seed)
+            log.append(episode.id, episode)
+            log.finish()
+    except PersonLeft:
+        console.note("you left; nothing was recorded")
+        return
+    finally:
+        await models.close()
+    _conclude(task, episode, log.path, source)
+
+
+def _open(output: Path, settings: dict[str, Any]) -> "RecordLog[Episode]":
+    from sweetrl.records import open_log, unwritable
+    from sweetrl.types import Ending, Episode
+
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(output, error) from error
+    return open_log(
+        output / "episodes.jsonl",
+        Episode,
+        command="play",
+        config=settings,
+        identity=lambda episode: episode.id,
+        settled=lambda episode: episode.ending is not Ending.FAILED,
+    )
+
+
+def _choose(
+    tasks: "dict[str, Task]", task_id: str | None, log: "RecordLog[Episode]", source: str
+) -> "tuple[Task, int]":
+    """The task to play, and which attempt at it this is."""
+    from sweetrl.types import episode_id
+
+    if task_id is not None and task_id not in tasks:
+        from difflib import get_close_matches
+
+        close = get_close_matches(task_id, tasks, n=1) or list(tasks)[:1]
+        raise UsageError(f"{source}: no task has the id {task_id!r}; there is {close[0]!r}, for example")
+    fresh = (each for each in tasks if not log.has(episode_id(each, 0)))
+    task = tasks[task_id or next(fresh, next(iter(tasks)))]
+    attempt = 0
+    while log.has(episode_id(task.id, attempt)):
+        attempt += 1
+    return task, attempt
+
+
+def _seated(seat: Seat, other: str, task: "Task", models: Models) -> "tuple[Agent, Collaborator]":
+    from sweetrl.dialogue.collaborators import COLLABORATOR_SAMPLING
+    from sweetrl.dialogue.people import PersonAgent, PersonCollaborator
+    from sweetrl.dialogue.rules import Rules
+    from sweetrl.types import Sampling
+
+    if seat is Seat.AGENT:
+        player = _player(other, COLLABORATOR_SAMPLING)
+        return PersonAgent(_terminal()), seat_collaborator(player, task.kind, [task], models)[0]
+    agent, _ = seat_agent(_player(other, Sampling()), task.kind, Rules(), models)
+    return agent, PersonCollaborator(_terminal())
+
+
+def _player(spec: str, sampling: "Sampling") -> Player:
+    from sweetrl.models import FREE
+
+    return Player(spec, sampling, FREE)
+
+
+def _terminal() -> "Terminal":
+    from sweetrl.dialogue.people import Terminal
+
+    return Terminal(console.messages(), sys.stdin.readline)
+
+
+async def _hold(
+    task: "Task", attempt: int, agent: "Agent", collaborator: "Collaborator", seed: int
+) -> "Episode":
+    from contextlib import aclosing
+
+    from sweetrl.dialogue.rollout import roll_out
+    from sweetrl.types import episode_id
+
+    wanted = episode_id(task.id, attempt)
+    episodes = roll_out(
+        [task],
+        agent,
+        collaborator,
+        attempts=attempt + 1,
+        concurrency=1,
+        seed=seed,
+        skip=lambda identity: identity != wanted,
+    )
+    async with aclosing(episodes):
+        return await anext(episodes)
+
+
+def _conclude(task: "Task", episode: "Episode", path: Path, source: str) -> None:
+    """Say how it ended; a breakdown of the other side is the exit code."""
+    if episode.failure is not None:
+        console.note(f"{episode.id} broke down: {episode.failure.kind}: {episode.failure.message}")
+        raise typer.Exit(1)
+    console.note(f"{episode.id}: {episode.ending.replace('_', ' ')}; recorded in {path}")
+    try:
+        verdict = _score(task, episode)
+    except SandboxError as error:
+        console.note(f"not scored: {error}")
+        return
+    if verdict is None or verdict.reward is None:
+        console.note(
+            f"not scored here; try: sweetrl score --tasks {source} --episodes {path} -o VERDICTS.jsonl"
+        )
+        return
+    passed = sum(check.outcome == "passed" for check in verdict.checks)
+    console.note(f"reward {verdict.reward:.2f}: {passed} of {len(verdict.checks)} hidden tests passed")
+
+
+def _score(task: "Task", episode: "Episode") -> "Verdict | None":
+    from sweetrl.types import Kind
+
+    if task.kind is not Kind.BACKEND:
+        return None
+    from sweetrl.sandbox import Sandbox
+    from sweetrl.scoring.backend import BackendScorer
+
+    with Sandbox() as sandbox:
+        scorer = BackendScorer(sandbox)
+        try:
+            return scorer.judge(task, episode)
+        finally:
+            scorer.close()

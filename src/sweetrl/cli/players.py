@@ -1,0 +1,141 @@
+"""Who takes part: agents and collaborators made from what the command line calls them."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sweetrl.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from sweetrl.dialogue.rules import Rules
+    from sweetrl.models import EndpointOptions, Meter, Price
+    from sweetrl.prompts import Prompt
+    from sweetrl.protocols import Agent, ChatModel, Collaborator
+    from sweetrl.types import Kind, Sampling, Task
+
+REPLAY = "replay:"
+
+
+@dataclass(frozen=True)
+class Player:
+    """One side of the dialogues, as asked for."""
+
+    spec: str
+    sampling: "Sampling"
+    price: "Price"
+    prompt_file: Path | None = None
+
+
+class Models:
+    """The chat models of a command, each opened once however many players use it."""
+
+    def __init__(self, options: "EndpointOptions", meter: "Meter") -> None:
+        from sweetrl.models import Endpoints
+
+        self._endpoints = Endpoints(options)
+        self._meter = meter
+        self._opened: dict[tuple[str, Price], ChatModel] = {}
+
+    def of(self, player: Player) -> "ChatModel":
+        """The model that plays a side."""
+        from sweetrl.models import open_model
+
+        key = (player.spec, player.price)
+        if key not in self._opened:
+            self._opened[key] = open_model(
+                player.spec, endpoints=self._endpoints, meter=self._meter, price=player.price
+            )
+        return self._opened[key]
+
+    async def close(self) -> None:
+        """Release all of them."""
+        for model in self._opened.values():
+            await model.close()
+
+
+def seat_agent(
+    player: Player, kind: "Kind", rules: "Rules", models: Models
+) -> "tuple[Agent, dict[str, Any]]":
+    """The agent, and what of it shapes an episode."""
+    from sweetrl.dialogue.agents import ModelAgent
+    from sweetrl.prompts import agent_prompt
+
+    prompt = _prompt(player.prompt_file) or agent_prompt(kind, single_turn=rules.single_turn)
+    agent = ModelAgent(models.of(player), prompt, player.sampling)
+    return agent, _described("agent", agent.name, player, prompt)
+
+
+def seat_collaborator(
+    player: Player | None, kind: "Kind", tasks: "list[Task]", models: Models
+) -> "tuple[Collaborator, dict[str, Any]]":
+    """The collaborator, and what of it shapes an episode; None makes one who is never asked."""
+    from sweetrl.dialogue.collaborators import ModelCollaborator, ScriptedCollaborator
+    from sweetrl.prompts import collaborator_prompt
+
+    if player is None:
+        return ScriptedCollaborator([], name="none"), {"collaborator": "none"}
+    if player.spec.startswith(REPLAY):
+        return _replayed(player, tasks)
+    prompt = _prompt(player.prompt_file) or collaborator_prompt(kind)
+    collaborator = ModelCollaborator(models.of(player), prompt, kind=kind, sampling=player.sampling)
+    return collaborator, _described("collaborator", collaborator.name, player, prompt)
+
+
+def _replayed(player: Player, tasks: "list[Task]") -> "tuple[Collaborator, dict[str, Any]]":
+    from sweetrl.dialogue.collaborators import ReplayedCollaborator
+    from sweetrl.tasks.dialogues import read_episodes
+
+    if player.prompt_file is not None:
+        raise UsageError("a replayed collaborator takes no prompt; leave out --collaborator-prompt")
+    path = Path(player.spec.removeprefix(REPLAY))
+    known = {task.id for task in tasks}
+    # Published dialogues have no ids of their own; ours may cover more tasks than are to be replayed.
+    stored = [episode for episode in read_episodes(path) if episode.task_id in known]
+    stored = stored or list(read_episodes(path, tasks))
+    with path.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    return ReplayedCollaborator(stored, name=player.spec), {
+        "collaborator": player.spec,
+        "collaborator_episodes": content,
+    }
+
+
+def _described(role: str, name: str, player: Player, prompt: "Prompt") -> dict[str, Any]:
+    from sweetrl.types import digest
+
+    return {
+        role: name,
+        f"{role}_sampling": player.sampling,
+        f"{role}_prompt": f"{prompt.source} {digest(prompt.text)}",
+    }
+
+
+def _prompt(path: Path | None) -> "Prompt | None":
+    from sweetrl.prompts import Prompt
+    from sweetrl.records import unreadable
+
+    if path is None:
+        return None
+    try:
+        return Prompt(path.read_text(encoding="utf-8"), source=path.name)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except UnicodeDecodeError:
+        raise DataError("is not UTF-8 text", path=path) from None
+
+
+def parse_price(text: str | None) -> "Price":
+    """`IN/OUT` per million tokens; nothing is free."""
+    from sweetrl.models import FREE, Price
+
+    if text is None:
+        return FREE
+    prompt, _, completion = text.partition("/")
+    try:
+        price = Price(float(prompt), float(completion))
+    except ValueError:
+        price = Price(-1.0)
+    if not (0 <= price.prompt < float("inf") and 0 <= price.completion < float("inf")):
+        raise UsageError(f"{text!r} is not a price; write IN/OUT per million tokens, for example 0.5/1.5")
+    return price

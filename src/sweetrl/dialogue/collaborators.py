@@ -1,0 +1,145 @@
+"""Collaborators: the person's side of a dialogue, played by a model, a script or a recording."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from sweetrl.dialogue import rules
+from sweetrl.errors import CollaboratorError
+from sweetrl.prompts import Prompt
+from sweetrl.protocols import ChatModel
+from sweetrl.types import BackendSecret, Episode, Kind, Message, Reply, Role, Sampling, Task, digest
+
+COLLABORATOR_SAMPLING = Sampling(temperature=0.0, max_tokens=512)
+"""Temperature 0 is the paper's; 512 tokens are more than the rules keep of a reply."""
+
+_AGENT_LABELS = {Kind.BACKEND: "Programmer", Kind.FRONTEND: "Designer"}
+_OFFERED = {
+    Kind.BACKEND: {"problem_description", "hidden_information", "dialogue_history"},
+    Kind.FRONTEND: {"problem_description", "hidden_information", "dialogue_history", "current_page"},
+}
+
+
+class ModelCollaborator:
+    """A collaborator played by a chat model that sees the reference.
+
+    Its whole view of the dialogue is one message, in which what never changes comes first, so that a server
+    with a prefix cache reads the reference once. Pages are shown as their source.
+    """
+
+    def __init__(
+        self, model: ChatModel, prompt: Prompt, *, kind: Kind, sampling: Sampling = COLLABORATOR_SAMPLING
+    ) -> None:
+        """`kind` is that of all tasks it will be asked about."""
+        prompt.check(needed={"hidden_information", "dialogue_history"}, offered=_OFFERED[kind])
+        self._model = model
+        self._prompt = prompt
+        self._kind = kind
+        self._sampling = sampling
+
+    @property
+    def name(self) -> str:
+        """The model's specification."""
+        return self._model.name
+
+    async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
+        """The model's reply, whole: the rules cut it."""
+        view = self._view(task, history)
+        [completion] = await self._model.complete([view], n=1, sampling=self._sampling, seed=seed)
+        if not completion.text.strip():
+            raise CollaboratorError("the model that plays the collaborator said nothing")
+        return Reply(completion.text)
+
+    def _view(self, task: Task, history: Sequence[Message]) -> Message:
+        if task.kind is not self._kind:
+            raise CollaboratorError(f"a collaborator for {self._kind} tasks was given a {task.kind} task")
+        fields = {
+            "problem_description": task.request,
+            "hidden_information": _reference(task),
+            "dialogue_history": transcript(history, task.kind),
+            "current_page": _current_page(history),
+        }
+        used = {name: text for name, text in fields.items() if name in self._prompt.fields}
+        return Message(Role.USER, self._prompt.render(**used))
+
+
+def _reference(task: Task) -> str:
+    return task.secret.reference if isinstance(task.secret, BackendSecret) else task.secret.page
+
+
+def _current_page(history: Sequence[Message]) -> str:
+    said = [message.text for message in history if message.role is Role.ASSISTANT]
+    return rules.last_page(said) or "(nothing has been shown yet)"
+
+
+def transcript(history: Sequence[Message], kind: Kind) -> str:
+    """A dialogue as text for its collaborator, who is `You`."""
+    labels = {Role.USER: "You", Role.ASSISTANT: _AGENT_LABELS[kind]}
+    lines = []
+    for message in history:
+        text = message.text
+        if kind is Kind.FRONTEND and message.role is Role.ASSISTANT:
+            text = rules.without_page(text, "(a draft of the page)")
+        lines.append(f"{labels[message.role]}: {text}")
+    return "\n".join(lines)
+
+
+Script = Callable[[Task, Sequence[Message], int], str]
+"""(task, history, seed) -> what the collaborator says."""
+
+
+class ScriptedCollaborator:
+    """A collaborator with fixed lines, one for each turn, or with a function that makes them up."""
+
+    def __init__(self, script: Sequence[str] | Script, *, name: str = "scripted") -> None:
+        self._script = script
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """How records call it."""
+        return self._name
+
+    async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
+        """The line for this turn."""
+        if callable(self._script):
+            return Reply(self._script(task, history, seed))
+        turn = sum(message.role is Role.ASSISTANT for message in history) - 1
+        if turn >= len(self._script):
+            raise CollaboratorError(
+                f"the script has {len(self._script)} lines, turn {turn + 1} needs one more"
+            )
+        return Reply(self._script[turn])
+
+
+class ReplayedCollaborator:
+    """A collaborator that says again what was said in stored dialogues, word for word.
+
+    It can answer only where a stored dialogue of the task went exactly the same way so far. Where several did
+    and got different replies, the seed picks one.
+    """
+
+    def __init__(self, episodes: Iterable[Episode], *, name: str = "replayed") -> None:
+        self._name = name
+        self._replies: dict[str, list[Reply]] = {}
+        for episode in episodes:
+            for number, turn in enumerate(episode.turns):
+                if turn.reply is not None:
+                    history = (*episode.history(number), Message(Role.ASSISTANT, turn.said))
+                    known = self._replies.setdefault(_situation(episode.task_id, history), [])
+                    if turn.reply not in known:
+                        known.append(turn.reply)
+
+    @property
+    def name(self) -> str:
+        """How records call it."""
+        return self._name
+
+    async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
+        """What the stored collaborator answered in this very situation."""
+        known = self._replies.get(_situation(task.id, history))
+        if known is None:
+            raise CollaboratorError(f"no stored dialogue of task {task.id} goes on from here")
+        return known[seed % len(known)]
+
+
+def _situation(task_id: str, history: Sequence[Message]) -> str:
+    return digest("\x1f".join((task_id, *(message.text for message in history))))

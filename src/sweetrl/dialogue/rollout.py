@@ -1,0 +1,251 @@
+"""The engine: many dialogues at once, each advancing at its own pace.
+
+A bounded number is open; the next one opens as soon as one ends. What a dialogue says depends on its seed
+alone, never on the others or on the order of events. A breakdown ends the dialogue it happens in as FAILED,
+with its reason, and no other. This is the one place that turns unexpected exceptions into records.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sweetrl.dialogue import rules as game
+from sweetrl.dialogue.budget import Budget
+from sweetrl.dialogue.rules import Conclusion, Rules
+from sweetrl.errors import ConfigError, ModelError, StageError, UsageError
+from sweetrl.protocols import Agent, Collaborator
+from sweetrl.seeds import derive_seed
+from sweetrl.types import Ending, Episode, Failure, Message, Reply, Role, Task, Turn, episode_id
+
+logger = logging.getLogger(__name__)
+
+MESSAGE_CHARACTERS = 500
+"""How much of an error's text a record keeps."""
+
+
+@dataclass
+class Progress:
+    """What a run is doing; written by `roll_out`, for others to read."""
+
+    open: int = 0
+    finished: int = 0
+    """Answered, or at the turn limit."""
+    failed: int = 0
+    dropped: int = 0
+    """Ended without a record, by a spent budget or because the run was cancelled; resuming does them."""
+    turns: int = 0
+    turns_of_ended: int = 0
+    """Those of `turns` that belong to finished and failed dialogues."""
+    stopped: str | None = None
+    """Why dialogues are left over, if some are."""
+
+    def turns_ahead(self) -> float:
+        """How many more turns it takes to finish the open dialogues and another one, by the mean so far."""
+        ended = self.finished + self.failed
+        mean = self.turns_of_ended / ended if ended else 0.0
+        return max(mean, mean * (self.open + 1) - (self.turns - self.turns_of_ended))
+
+    def count(self, held: "asyncio.Task[Episode | None]") -> None:
+        """One dialogue is over."""
+        self.open -= 1
+        episode = None if held.cancelled() or held.exception() else held.result()
+        if episode is None:
+            self.dropped += 1
+            return
+        self.turns_of_ended += len(episode.turns)
+        if episode.ending is Ending.FAILED:
+            self.failed += 1
+        else:
+            self.finished += 1
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What all dialogues of a run share."""
+
+    agent: Agent
+    collaborator: Collaborator
+    seed: int
+    rules: Rules
+    budget: Budget | None
+    stop: asyncio.Event | None
+    progress: Progress
+
+
+async def roll_out(
+    tasks: Sequence[Task],
+    agent: Agent,
+    collaborator: Collaborator,
+    *,
+    attempts: int = 1,
+    concurrency: int = 64,
+    seed: int = 0,
+    rules: Rules | None = None,
+    skip: Callable[[str], bool] = lambda _: False,
+    budget: Budget | None = None,
+    stop: asyncio.Event | None = None,
+    progress: Progress | None = None,
+) -> AsyncGenerator[Episode]:
+    """Hold `attempts` dialogues on each task and give them as they end, in any order.
+
+    `skip` tells by id which episodes exist already. Once `stop` is set, no dialogue is opened any more and
+    the open ones finish; to drop those as well, close the generator or cancel the task that reads it. A
+    `budget` stops opening when another dialogue would hardly fit, and drops what is still open when it is
+    spent. In both cases `progress.stopped` says why.
+    """
+    if min(attempts, concurrency) < 1:
+        raise ConfigError(f"attempts ({attempts}) and concurrency ({concurrency}) must be at least 1")
+    progress = progress or Progress()
+    table = _Table(agent, collaborator, seed, rules or Rules(), budget, stop, progress)
+    todo = _pending(tasks, attempts, skip)
+    running: set[asyncio.Task[Episode | None]] = set()
+    ended: asyncio.Queue[asyncio.Task[Episode | None]] = asyncio.Queue()
+
+    def open_more() -> None:
+        while len(running) < concurrency and _may_open(table) and (job := next(todo, None)):
+            held = asyncio.create_task(_Dialogue(*job, table).hold())
+            progress.open += 1
+            running.add(held)
+            held.add_done_callback(progress.count)
+            held.add_done_callback(running.discard)
+            held.add_done_callback(ended.put_nowait)
+
+    try:
+        open_more()
+        while (running or not ended.empty()) and (held := await _next_of(ended, budget)):
+            open_more()
+            if (episode := held.result()) is not None:
+                yield episode
+    finally:
+        await _cancel(running)
+    if progress.dropped or next(todo, None):
+        progress.stopped = _reason(table)
+
+
+def _pending(tasks: Sequence[Task], attempts: int, skip: Callable[[str], bool]) -> Iterator[tuple[Task, int]]:
+    """All tasks once, then all again: an interrupted run has covered as many tasks as it could."""
+    for attempt in range(attempts):
+        for task in tasks:
+            if not skip(episode_id(task.id, attempt)):
+                yield task, attempt
+
+
+def _may_open(table: _Table) -> bool:
+    if table.stop is not None and table.stop.is_set():
+        return False
+    progress, budget = table.progress, table.budget
+    if budget is None:
+        return True
+    return budget.exhausted() is None and budget.affords(progress.turns_ahead(), turns_done=progress.turns)
+
+
+def _reason(table: _Table) -> str:
+    if table.stop is not None and table.stop.is_set():
+        return "it was asked to stop"
+    spent = table.budget.exhausted() if table.budget is not None else None
+    return spent or "the rest of the budget is too little for another dialogue"
+
+
+async def _next_of(
+    ended: "asyncio.Queue[asyncio.Task[Episode | None]]", budget: Budget | None
+) -> asyncio.Task[Episode | None] | None:
+    """The next dialogue that ends; None when the time is up first."""
+    try:
+        async with asyncio.timeout(None if budget is None else budget.seconds_left()):
+            return await ended.get()
+    except TimeoutError:
+        return None
+
+
+async def _cancel(running: set[asyncio.Task[Episode | None]]) -> None:
+    tasks = list(running)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Dialogue:
+    """One dialogue in the making."""
+
+    def __init__(self, task: Task, attempt: int, table: _Table) -> None:
+        self._task = task
+        self._attempt = attempt
+        self._table = table
+        self._turns: list[Turn] = []
+        self._history = [Message(Role.USER, task.request)]
+        self._speaker = "agent"
+
+    async def hold(self) -> Episode | None:
+        """The whole dialogue; None if a spent budget ended it half-way."""
+        try:
+            while self._table.budget is None or self._table.budget.exhausted() is None:
+                if (conclusion := await self._take_turn()) is not None:
+                    return self._episode(*conclusion)
+            return None
+        except UsageError:
+            raise
+        except StageError as error:
+            return self._failed(error)
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            # Not us: something that the dialogue was waiting for had been cancelled.
+            return self._failed(error)
+        except Exception as error:
+            logger.exception("dialogue %s broke down", episode_id(self._task.id, self._attempt))
+            return self._failed(error)
+
+    async def _take_turn(self) -> Conclusion | None:
+        """The agent speaks and, unless that was the end, the collaborator replies."""
+        kind, rules = self._task.kind, self._table.rules
+        self._speaker = "agent"
+        [raw] = await self._table.agent.sample(self._history, n=1, seed=self._seed())
+        output = _storable(raw)
+        self._table.progress.turns += 1
+        said = game.spoken(output)
+        self._turns.append(Turn(output, said))
+        self._history.append(Message(Role.ASSISTANT, said))
+        conclusion = game.conclude(kind, [turn.said for turn in self._turns], rules)
+        if conclusion is None:
+            self._speaker = "collaborator"
+            reply = await self._table.collaborator.reply(self._task, self._history, seed=self._seed())
+            kept = Reply(game.cut_reply(_storable(reply.text), kind), reply.screenshot)
+            self._turns[-1] = Turn(output, said, kept)
+            self._history.append(Message(Role.USER, kept.text))
+        return conclusion
+
+    def _seed(self) -> int:
+        """Of what is said next."""
+        turn = (len(self._history) - 1) // 2
+        return derive_seed(self._table.seed, self._task.id, self._attempt, turn, self._speaker)
+
+    def _failed(self, error: BaseException) -> Episode:
+        message = " ".join(str(error).split())[:MESSAGE_CHARACTERS]
+        kind = error.kind if isinstance(error, ModelError) else type(error).__name__
+        failure = Failure(self._speaker, kind, _storable(message))
+        return self._episode(Ending.FAILED, None, failure)
+
+    def _episode(self, ending: Ending, answer: str | None, failure: Failure | None = None) -> Episode:
+        return Episode(
+            task_id=self._task.id,
+            attempt=self._attempt,
+            seed=self._table.seed,
+            agent=self._table.agent.name,
+            collaborator=self._table.collaborator.name,
+            request=self._task.request,
+            turns=tuple(self._turns),
+            ending=ending,
+            answer=answer,
+            failure=failure,
+        )
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _storable(text: str) -> str:
+    """`text` without lone surrogates, which models can produce and files of JSON cannot hold."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,198 @@
+"""Is the collaborator fair? Measured per reply, per dialogue and per run.
+
+An agent can succeed because it asked well, or because it made the collaborator hand over the reference. So
+these figures stand beside every success rate: code of the reference in the replies, facts that came out,
+replies without knowledge, cut ones, repeated ones. Details quote the reference: show them to no agent.
+"""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct
+
+from sweetrl.evaluation.facts import Fact, facts_of, sentences, told
+from sweetrl.evaluation.intervals import clustered_mean, proportion
+from sweetrl.evaluation.leaks import Leak, Said, find_leak, reference_of, secret_positions
+from sweetrl.types import BackendSecret, Episode, Kind, Metric, Task
+
+REPLY_LIMIT = {Kind.BACKEND: 400, Kind.FRONTEND: 1000}
+"""Characters after which a reply is cut (paper, section 4)."""
+
+_NOT_KNOWING = re.compile(
+    r"\b(?:(?:do|does|did)(?:n['’]?t| not) (?:really |actually )?(?:know|say|specify|mention)"
+    r"|(?:not|n['’]t) (?:sure|certain|specified|aware)|unsure|no idea|can(?:no|['’])t (?:say|tell))\b",
+    re.IGNORECASE,
+)
+
+
+class ReplyFairness(Struct, frozen=True, kw_only=True):
+    """What one reply gave away, and how it looks."""
+
+    turn: int
+    """From 0: the agent's turn that it answers."""
+    carried: float
+    """Share of the reference's code, without what the request tells, that stands in this reply."""
+    fragments: tuple[str, ...]
+    """The code in question, as the reply has it; empty if it does not leak."""
+    facts: tuple[str, ...]
+    """Facts of the reference that came out with this reply for the first time."""
+    ignorant: bool
+    """Says that it does not know."""
+    cut: bool
+    """As long as a reply may be."""
+    repeated: bool
+    """Says what an earlier reply of this dialogue said."""
+
+    @property
+    def leaks(self) -> bool:
+        """Whether it carries code of the reference."""
+        return bool(self.fragments)
+
+
+class DialogueFairness(Struct, frozen=True, kw_only=True):
+    """What the replies of one dialogue gave away together."""
+
+    task_id: str
+    episode_id: str
+    replies: tuple[ReplyFairness, ...]
+    carried: float
+    """Share of the reference's code that stands in any of the replies."""
+    facts: int
+    """How many facts the reference has beyond the request."""
+
+    @property
+    def leaks(self) -> bool:
+        """Whether any reply carries code of the reference."""
+        return any(reply.leaks for reply in self.replies)
+
+    @property
+    def disclosed(self) -> int:
+        """How many facts came out."""
+        return sum(len(reply.facts) for reply in self.replies)
+
+
+class FairnessReport(Struct, frozen=True, kw_only=True):
+    """The figures of a run, each with an interval over tasks."""
+
+    dialogues: int
+    replies: int
+    metrics: tuple[Metric, ...]
+
+
+# ---------------------------------------------------------------- one dialogue
+
+
+def assess_dialogue(task: Task, episode: Episode) -> DialogueFairness:
+    """The fairness of every reply of an episode, and of all together."""
+    reference = reference_of(task)
+    secret = secret_positions(reference, task.request)
+    unknown = dict.fromkeys(_facts(task))
+    said = Said([task.request, episode.request])
+    seen: set[str] = set()
+    carried: set[int] = set()
+    replies: list[ReplyFairness] = []
+    facts = len(unknown)
+    for number, turn in enumerate(episode.turns):
+        said.add(turn.said)
+        if turn.reply is None:
+            continue
+        text = turn.reply.text
+        leak = find_leak(reference, text, said)
+        new = told(unknown, sentences(text, turn.said))
+        replies.append(_assess_reply(number, text, task.kind, leak, secret, new, seen))
+        carried |= leak.carried & secret
+        seen.add(_normal(text))
+        for fact in new:
+            del unknown[fact]
+    return DialogueFairness(
+        task_id=task.id,
+        episode_id=episode.id,
+        replies=tuple(replies),
+        carried=len(carried) / len(secret) if secret else 0.0,
+        facts=facts,
+    )
+
+
+def _assess_reply(
+    turn: int,
+    text: str,
+    kind: Kind,
+    leak: Leak,
+    secret: frozenset[int],
+    new: Iterable[Fact],
+    seen: set[str],
+) -> ReplyFairness:
+    return ReplyFairness(
+        turn=turn,
+        carried=len(leak.carried & secret) / len(secret) if secret else 0.0,
+        fragments=leak.fragments,
+        facts=tuple(f"{fact.kind} {fact.text}" for fact in new),
+        ignorant=_NOT_KNOWING.search(text) is not None,
+        cut=len(text) >= REPLY_LIMIT[kind],
+        repeated=_normal(text) in seen,
+    )
+
+
+def _facts(task: Task) -> tuple[Fact, ...]:
+    secret = task.secret
+    return facts_of(secret.reference, task.request) if isinstance(secret, BackendSecret) else ()
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+# ---------------------------------------------------------------- a run
+
+
+class FairnessTally:
+    """Adds up dialogues; holds a few numbers per task, no texts."""
+
+    def __init__(self) -> None:
+        self.dialogues = 0
+        self.replies = 0
+        self._sums: dict[str, dict[str, tuple[float, int]]] = {}
+
+    def add(self, dialogue: DialogueFairness, *, success: bool | None = None) -> None:
+        """One more dialogue; `success` is the scorer's, where there is a verdict."""
+        self.dialogues += 1
+        self.replies += len(dialogue.replies)
+        for name, (amount, of) in _shares(dialogue, success=success).items():
+            by_task = self._sums.setdefault(name, {})
+            before = by_task.get(dialogue.task_id, (0.0, 0))
+            by_task[dialogue.task_id] = (before[0] + amount, before[1] + of)
+
+    def report(self) -> FairnessReport:
+        """The figures so far. `success` is there only if verdicts were."""
+        metrics = (_metric(name, by_task) for name, by_task in self._sums.items())
+        return FairnessReport(dialogues=self.dialogues, replies=self.replies, metrics=tuple(metrics))
+
+
+def _metric(name: str, by_task: dict[str, tuple[float, int]]) -> Metric:
+    """A share over all dialogues, with an interval over tasks."""
+    metric = clustered_mean(name, [sums for sums, _ in by_task.values()], [of for _, of in by_task.values()])
+    tasks = sum(of > 0 for _, of in by_task.values())
+    if tasks < 2 or metric.value not in (0, 1):
+        return metric
+    # Drawn again and again, nothing stays nothing: the bootstrap would claim certainty.
+    sure = proportion(name, int(metric.value) * tasks, tasks)
+    return msgspec.structs.replace(metric, low=sure.low, high=sure.high)
+
+
+def _shares(dialogue: DialogueFairness, *, success: bool | None) -> dict[str, tuple[float, int]]:
+    """What a dialogue adds to each metric: an amount, and what it is a share of."""
+    replies, count = dialogue.replies, len(dialogue.replies)
+    shares: dict[str, tuple[float, int]] = {
+        "leaking_dialogues": (dialogue.leaks, 1),
+        "leaking_replies": (sum(reply.leaks for reply in replies), count),
+        "code_carried": (dialogue.carried, 1),
+        "facts_disclosed": (dialogue.disclosed, dialogue.facts),
+        "ignorant_replies": (sum(reply.ignorant for reply in replies), count),
+        "cut_replies": (sum(reply.cut for reply in replies), count),
+        "repeated_replies": (sum(reply.repeated for reply in replies), count),
+    }
+    if success is not None:
+        kind = "with" if dialogue.leaks else "without"
+        shares |= {"success": (success, 1), f"success_{kind}_leaks": (success, 1)}
+    return shares

@@ -1,0 +1,66 @@
+"""Chat models: behind an endpoint, in this process, or scripted. `open_model` makes one from its name."""
+
+from sweetrl.errors import MissingExtra
+from sweetrl.models.endpoints import EndpointOptions, Endpoints
+from sweetrl.models.meter import FREE, Meter, MeteredModel, Price
+from sweetrl.models.scripted import ScriptedModel, script_named
+from sweetrl.models.specification import ModelSpec, parse_spec
+from sweetrl.protocols import ChatModel
+
+__all__ = [
+    "FREE",
+    "EndpointOptions",
+    "Endpoints",
+    "Meter",
+    "MeteredModel",
+    "ModelSpec",
+    "Price",
+    "ScriptedModel",
+    "open_model",
+    "parse_spec",
+]
+
+
+def open_model(
+    spec: str,
+    *,
+    endpoints: Endpoints | None = None,
+    meter: Meter | None = None,
+    price: Price = FREE,
+    logprobs: bool = False,
+    max_batch: int = 16,
+) -> ChatModel:
+    """The model that `spec` names: `openai:MODEL@URL`, `openai:MODEL`, `hf:PATH_OR_ID` or `scripted:NAME`.
+
+    Models that are given the same `endpoints` share connections and concurrency limits. `meter` counts what
+    the model uses. `logprobs` is for endpoints, `max_batch` for models in this process.
+    """
+    parsed = parse_spec(spec)
+    if parsed.url is not None:
+        return _behind_endpoint(parsed, endpoints or Endpoints(), meter, price, logprobs=logprobs)
+    model = _local(parsed, max_batch) if parsed.kind == "hf" else _scripted(parsed)
+    return model if meter is None else MeteredModel(model, meter, price)
+
+
+def _behind_endpoint(
+    spec: ModelSpec, endpoints: Endpoints, meter: Meter | None, price: Price, *, logprobs: bool
+) -> ChatModel:
+    assert spec.url is not None
+    server = endpoints.server(spec.url)
+    from sweetrl.models.openai import OpenAIModel
+
+    return OpenAIModel(spec.model, server, name=spec.name, meter=meter, price=price, logprobs=logprobs)
+
+
+def _local(spec: ModelSpec, max_batch: int) -> ChatModel:
+    try:
+        from sweetrl.models.local import LocalModel
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("sweetrl"):
+            raise
+        raise MissingExtra("a model in this process", "train") from error
+    return LocalModel(spec.model, name=spec.name, max_batch=max_batch)
+
+
+def _scripted(spec: ModelSpec) -> ChatModel:
+    return ScriptedModel(script_named(spec.model), name=spec.name)

@@ -1,0 +1,73 @@
+"""`hf:PATH`: a chat model that runs in this process."""
+
+import asyncio
+from collections.abc import Sequence
+
+from sweetrl.errors import ModelError, UsageError
+from sweetrl.models.local.chat import ChatTokenizer
+from sweetrl.models.local.engine import Counters, Engine
+from sweetrl.models.local.network import Network
+from sweetrl.models.local.samples import Request
+from sweetrl.types import Completion, Message, Sampling
+
+PREFIX_BYTES = 2 << 30
+"""Default memory for keys and values of past texts."""
+
+
+class LocalModel:
+    """A Hugging Face causal language model with a chat template; on the GPU if there is one.
+
+    Only `Sampling` decides how tokens are drawn: temperatures and penalties in the checkpoint's generation
+    settings are not used. Log-probabilities are the model's own, before temperature and nucleus, one for each
+    token drawn, the one that ends the reply included.
+
+    The same seed gives the same sample whatever else is in the batch, and a temperature of 0 gives the tokens
+    of `model.generate`, as far as arithmetic allows: the size of a batch changes the last bits of a logit, so
+    in single precision a token may, very rarely, fall on the other side of a tie or of a random number. In
+    half precision, as on GPUs, ties are common and the promise is weaker.
+    """
+
+    def __init__(
+        self, path: str, *, name: str, max_batch: int = 16, prefix_bytes: int = PREFIX_BYTES
+    ) -> None:
+        """Load the folder or hub model `path`; `max_batch` samples are drawn at the same time."""
+        self._name = name
+        try:
+            self._tokenizer = ChatTokenizer(path)
+            self._network = Network(path)
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().split("\n", maxsplit=1)[0]
+            raise UsageError(f"hf:{path}: cannot load a language model from there: {reason}") from error
+        self._engine = Engine(self._network, self._tokenizer, max_batch=max_batch, prefix_bytes=prefix_bytes)
+
+    @property
+    def name(self) -> str:
+        """The specification it was made from."""
+        return self._name
+
+    @property
+    def counters(self) -> Counters:
+        """What it has done so far: tokens read, reused and drawn."""
+        return self._engine.counters
+
+    async def complete(
+        self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int
+    ) -> list[Completion]:
+        """`n` samples of the assistant's next message."""
+        prompt = self._tokenizer.encode(messages)
+        self._check_fits(prompt)
+        request = Request(prompt, n=n, sampling=sampling, seed=seed)
+        self._engine.submit(request)
+        return await asyncio.wrap_future(request.future)
+
+    async def close(self) -> None:
+        """Stop the thread; open requests fail."""
+        await asyncio.to_thread(self._engine.close)
+
+    def _check_fits(self, prompt: Sequence[int]) -> None:
+        window = self._network.window
+        if window is not None and len(prompt) >= window:
+            raise ModelError(
+                f"{self.name}: the prompt has {len(prompt)} tokens, which leaves no room for a reply in the "
+                f"context window of {window}; shorten the dialogue or use a model with a longer context"
+            )

@@ -1,0 +1,74 @@
+"""What models have used: tokens, requests and money, for progress displays and budgets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sweetrl.protocols import ChatModel
+from sweetrl.types import Completion, Message, Sampling, Usage
+
+
+@dataclass(frozen=True)
+class Price:
+    """What tokens cost, in any one currency per million."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+
+    def of(self, usage: Usage) -> float:
+        """The cost of one request."""
+        return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
+
+
+FREE = Price()
+
+
+@dataclass
+class Meter:
+    """What has been spent so far in this process; several models may share one."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    requests: int = 0
+    """Answered usably."""
+    retries: int = 0
+    """Asked again, because the endpoint failed or its answer was unusable."""
+
+    @property
+    def tokens(self) -> int:
+        """Read and written together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def add(self, usage: Usage, price: Price = FREE) -> None:
+        """Count the tokens of one answer."""
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        self.cost += price.of(usage)
+
+
+class MeteredModel:
+    """A chat model that counts what it uses, for models that do not count themselves."""
+
+    def __init__(self, model: ChatModel, meter: Meter, price: Price = FREE) -> None:
+        self._model = model
+        self._meter = meter
+        self._price = price
+
+    @property
+    def name(self) -> str:
+        """The name of the model inside."""
+        return self._model.name
+
+    async def complete(
+        self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int
+    ) -> list[Completion]:
+        """What the model inside completes."""
+        completions = await self._model.complete(messages, n=n, sampling=sampling, seed=seed)
+        self._meter.requests += 1
+        for completion in completions:
+            self._meter.add(completion.usage, self._price)
+        return completions
+
+    async def close(self) -> None:
+        """Close the model inside."""
+        await self._model.close()

@@ -1,0 +1,141 @@
+"""What models are called on the command line: `openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`."""
+
+import base64
+import difflib
+import os
+import re
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+
+from sweetrl.errors import UsageError
+
+OFFICIAL_URL = "https://api.openai.com/v1"
+KINDS = {
+    "openai": "openai:MODEL@http://HOST:PORT/v1 or openai:MODEL",
+    "hf": "hf:PATH_OR_ID",
+    "scripted": "scripted:NAME",
+}
+
+
+@dataclass(frozen=True)
+class EndpointUrl:
+    """Where an OpenAI-compatible server is. Its representation holds no secret."""
+
+    base: str = field(repr=False)
+    """Without a user, a password or a trailing slash."""
+    user: str | None = field(default=None, repr=False)
+    password: str = field(default="", repr=False)
+
+    @property
+    def shown(self) -> str:
+        """The address without a query, which may hold a key."""
+        return self.base.partition("?")[0]
+
+    @property
+    def official(self) -> bool:
+        """Whether this is OpenAI's own service."""
+        return self.base == OFFICIAL_URL
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable that holds the key. OpenAI's is never sent to anyone else."""
+        return "OPENAI_API_KEY" if self.official else "SWEETRL_API_KEY"
+
+    def key(self) -> str | None:
+        """The key from the environment; None where there is none and none may be needed."""
+        key = os.environ.get(self.key_variable, "").strip()
+        if not key and self.official:
+            raise UsageError(f"OpenAI's service needs a key: set {self.key_variable} in the environment")
+        if not key.isascii() or not key.isprintable():
+            raise UsageError(f"{self.key_variable} holds characters that a key cannot have")
+        return key or None
+
+    @property
+    def login(self) -> str | None:
+        """The credentials of HTTP's basic authentication, where the address has a user."""
+        if self.user is None:
+            return None
+        return base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+    def secrets(self) -> set[str]:
+        """Everything that no message may repeat."""
+        query = self.base.partition("?")[2]
+        given = {self.key(), self.password, quote(self.password), self.login, query}
+        given.update(value for _, value in parse_qsl(query))
+        return {secret for secret in given if secret}
+
+    def at(self, path: str) -> str:
+        """The address of a resource of the server."""
+        address, mark, query = self.base.partition("?")
+        return address + path + mark + query
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model that a person asked for."""
+
+    kind: str
+    """One of `KINDS`."""
+    model: str
+    url: EndpointUrl | None = None
+    """Of `openai` models."""
+
+    @property
+    def name(self) -> str:
+        """The specification without secrets."""
+        at = "" if self.url is None or self.url.official else f"@{self.url.shown}"
+        return f"{self.kind}:{self.model}{at}"
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """Read a specification; a wrong one is a `UsageError` that says what was meant."""
+    if not text.isprintable():
+        raise UsageError("the name of a model holds characters that cannot be printed")
+    kind, colon, rest = text.strip().partition(":")
+    if kind not in KINDS or not colon:
+        raise UsageError(_complaint(text))
+    if not rest.strip():
+        raise UsageError(f"'{kind}:' lacks its model; write {KINDS[kind]}")
+    if kind != "openai":
+        return ModelSpec(kind, rest)
+    model, at, address = _split_address(rest)
+    if not model or (at and not address):
+        raise UsageError(f"cannot read '{kind}:{model}{at}'; write {KINDS[kind]}")
+    return ModelSpec(kind, model, parse_url(address) if at else EndpointUrl(OFFICIAL_URL))
+
+
+def _split_address(rest: str) -> tuple[str, str, str]:
+    """A model's name may hold an `@`; the address begins at the first one before a scheme."""
+    matched = re.search(r"@(?=[A-Za-z][A-Za-z0-9+.-]*://)", rest)
+    if matched is None:
+        return rest, "", ""
+    return rest[: matched.start()], "@", rest[matched.end() :]
+
+
+def parse_url(text: str) -> EndpointUrl:
+    """Read the address of a server; complaints do not repeat it, since it may hold a password."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError("the model's address has a malformed host or port") from error
+    if parts.scheme not in ("http", "https"):
+        raise UsageError(
+            f"the model's address begins with '{parts.scheme}://'; only http and https are spoken"
+        )
+    if not parts.hostname or re.search(r"\s", text):
+        raise UsageError(f"the model's address has no proper host; write {KINDS['openai']}")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    netloc = host if port is None else f"{host}:{port}"
+    base = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), parts.query, ""))
+    user = None if parts.username is None else unquote(parts.username)
+    return EndpointUrl(base, user, unquote(parts.password or ""))
+
+
+def _complaint(text: str) -> str:
+    kind, colon, _ = text.partition(":")
+    shown = kind if colon else re.sub(r"//\S*@", "//***@", text)
+    close = difflib.get_close_matches(kind.lower(), KINDS, n=1)
+    if close:
+        return f"there is no kind of model '{shown}'; did you mean {KINDS[close[0]]}?"
+    return f"there is no kind of model '{shown}'; write {', '.join(KINDS.values())}"

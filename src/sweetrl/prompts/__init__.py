@@ -1,0 +1,83 @@
+"""Prompts: one text file per role and kind, with fields in braces that must all be filled.
+
+    render("collaborator-backend", problem_description=..., hidden_information=..., dialogue_history=...)
+
+A field is `{name}`; every other brace is literal, `{{` and `}}` give single ones. Fields bear the names of
+the published data format. A user's own file takes the place of a shipped one as a `Prompt` made of its text.
+"""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+
+from sweetrl.errors import ConfigError
+from sweetrl.types import Kind
+
+_FIELD = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class Prompt:
+    """A text with named fields."""
+
+    def __init__(self, text: str, *, source: str) -> None:
+        """`source` is how complaints call the text: a shipped name or a file."""
+        if not text.strip():
+            raise ConfigError(f"{source}: the prompt is empty")
+        self.text = text
+        self.source = source
+        self.fields = frozenset(name for name in _FIELD.findall(text) if name)
+
+    def render(self, **fields: str) -> str:
+        """The text with each field filled; one that is missing or unknown is an error."""
+        self.check(needed=fields, offered=fields)
+
+        def filled(match: re.Match[str]) -> str:
+            return fields[match[1]] if match[1] else match[0][0]
+
+        return _FIELD.sub(filled, self.text).strip()
+
+    def check(self, *, needed: Iterable[str] = (), offered: Iterable[str]) -> None:
+        """Refuse a text that lacks a `needed` field, or has one that is not `offered`."""
+        offered = sorted(offered)
+        for name in sorted(self.fields.difference(offered)):
+            close = get_close_matches(name, offered, n=1)
+            hint = f"did you mean {{{close[0]}}}?" if close else f"it may have: {_listed(offered)}"
+            raise ConfigError(f"{self.source}: nothing fills the field {{{name}}}; {hint}")
+        for name in sorted(set(needed) - self.fields):
+            raise ConfigError(f"{self.source}: the prompt has no field {{{name}}}; it must use that one")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"{{{name}}}" for name in names) or "no fields"
+
+
+def shipped() -> list[str]:
+    """The names of the prompts in the package."""
+    files = resources.files(__name__).iterdir()
+    return sorted(file.name.removesuffix(".txt") for file in files if file.name.endswith(".txt"))
+
+
+@cache
+def load(name: str) -> Prompt:
+    """A prompt of the package."""
+    if name not in shipped():
+        raise ConfigError(f"no prompt is called {name!r}; there are: {', '.join(shipped())}")
+    text = resources.files(__name__).joinpath(f"{name}.txt").read_text(encoding="utf-8")
+    return Prompt(text, source=name)
+
+
+def render(name: str, **fields: str) -> str:
+    """The shipped prompt `name` with its fields filled."""
+    return load(name).render(**fields)
+
+
+def agent_prompt(kind: Kind, *, single_turn: bool = False) -> Prompt:
+    """What the agent is told before a dialogue of this kind."""
+    return load(f"agent-{kind}-single-turn" if single_turn else f"agent-{kind}")
+
+
+def collaborator_prompt(kind: Kind) -> Prompt:
+    """What a model that plays the collaborator is told at each turn."""
+    return load(f"collaborator-{kind}")

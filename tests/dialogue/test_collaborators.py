@@ -1,0 +1,167 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from sweetrl.dialogue.collaborators import (
+    ModelCollaborator,
+    ReplayedCollaborator,
+    ScriptedCollaborator,
+    transcript,
+)
+from sweetrl.errors import CollaboratorError, ConfigError
+from sweetrl.prompts import Prompt, collaborator_prompt
+from sweetrl.types import (
+    BackendSecret,
+    Completion,
+    Ending,
+    Episode,
+    FrontendSecret,
+    Kind,
+    Message,
+    Reply,
+    Role,
+    Sampling,
+    Task,
+    Turn,
+)
+
+BACKEND = Task(
+    id="b",
+    kind=Kind.BACKEND,
+    request="Write a function.",
+    secret=BackendSecret(reference="def f(): return 'secret'", tests={"test1": "f()"}),
+)
+FRONTEND = Task(
+    id="f", kind=Kind.FRONTEND, request="A page.", secret=FrontendSecret(page="<html>wanted</html>")
+)
+ASKED = (Message(Role.USER, "Write a function."), Message(Role.ASSISTANT, "Which one?"))
+DRAFTED = (Message(Role.USER, "A page."), Message(Role.ASSISTANT, "See <html>draft</html> ok?"))
+
+
+class RecordingModel:
+    name = "recording"
+
+    def __init__(self, text: str = "I don't know.") -> None:
+        self.text = text
+        self.calls: list[tuple[list[Message], int, Sampling, int]] = []
+
+    async def complete(
+        self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int
+    ) -> list[Completion]:
+        self.calls.append((list(messages), n, sampling, seed))
+        return [Completion(text=self.text, finish="stop")] * n
+
+    async def close(self) -> None: ...
+
+
+def shown_to_model(task: Task, history: Sequence[Message]) -> str:
+    model = RecordingModel()
+    collaborator = ModelCollaborator(model, collaborator_prompt(task.kind), kind=task.kind)
+    assert asyncio.run(collaborator.reply(task, history, seed=4)) == Reply("I don't know.")
+    [([message], n, sampling, seed)] = model.calls
+    assert (message.role, n, sampling.temperature, seed) == (Role.USER, 1, 0.0, 4)
+    return message.text
+
+
+def test_a_model_sees_the_request_the_reference_and_the_dialogue_in_this_order() -> None:
+    text = shown_to_model(BACKEND, ASKED)
+    positions = [text.index(part) for part in (BACKEND.request, "return 'secret'", "Programmer: Which one?")]
+    assert positions == sorted(positions)
+
+
+def test_the_beginning_of_what_a_model_sees_stays_the_same_from_turn_to_turn() -> None:
+    longer = (*ASKED, Message(Role.USER, "This one."), Message(Role.ASSISTANT, "Really?"))
+    first, second = shown_to_model(BACKEND, ASKED), shown_to_model(BACKEND, longer)
+    shared = first[: first.index("Which one?") + len("Which one?")]
+    assert second.startswith(shared)
+
+
+def test_a_model_that_plays_a_client_sees_both_pages_and_a_dialogue_without_them() -> None:
+    text = shown_to_model(FRONTEND, DRAFTED)
+    assert text.count("<html>wanted</html>") == 1
+    assert text.count("<html>draft</html>") == 1
+    assert "Designer: See (a draft of the page) ok?" in text
+
+
+def test_a_client_who_was_shown_nothing_is_told_so() -> None:
+    assert "(nothing has been shown yet)" in shown_to_model(FRONTEND, ASKED)
+
+
+def test_a_model_that_says_nothing_is_a_breakdown_and_no_reply() -> None:
+    silent = ModelCollaborator(RecordingModel(" \n"), collaborator_prompt(Kind.BACKEND), kind=Kind.BACKEND)
+    with pytest.raises(CollaboratorError, match="said nothing"):
+        asyncio.run(silent.reply(BACKEND, ASKED, seed=1))
+
+
+def test_a_task_of_the_other_kind_is_refused() -> None:
+    collaborator = ModelCollaborator(RecordingModel(), collaborator_prompt(Kind.FRONTEND), kind=Kind.FRONTEND)
+    with pytest.raises(CollaboratorError, match="for frontend tasks was given a backend task"):
+        asyncio.run(collaborator.reply(BACKEND, ASKED, seed=1))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("Just chat: {dialogue_history}", "has no field {hidden_information}"),
+        ("{hidden_information} {dialogue_history} {reward}", "nothing fills the field {reward}"),
+        ("{hidden_information} {dialogue_history} {current_page}", "nothing fills the field {current_page}"),
+    ],
+)
+def test_a_prompt_of_ones_own_is_checked_before_the_first_dialogue(text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ModelCollaborator(RecordingModel(), Prompt(text, source="mine.txt"), kind=Kind.BACKEND)
+    assert complaint in str(caught.value)
+
+
+def test_a_prompt_of_ones_own_need_not_use_every_field() -> None:
+    model = RecordingModel()
+    prompt = Prompt("{hidden_information}|{dialogue_history}", source="mine.txt")
+    asyncio.run(ModelCollaborator(model, prompt, kind=Kind.BACKEND).reply(BACKEND, ASKED, seed=1))
+    assert model.calls[0][0][0].text == (
+        "def f(): return 'secret'|You: Write a function.\nProgrammer: Which one?"
+    )
+
+
+def test_a_transcript_names_who_speaks() -> None:
+    assert transcript(ASKED, Kind.BACKEND) == "You: Write a function.\nProgrammer: Which one?"
+
+
+def test_scripted_lines_are_said_in_turn_and_run_out() -> None:
+    collaborator = ScriptedCollaborator(["one"])
+    assert asyncio.run(collaborator.reply(BACKEND, ASKED, seed=1)) == Reply("one")
+    longer = (*ASKED, Message(Role.USER, "one"), Message(Role.ASSISTANT, "And?"))
+    with pytest.raises(CollaboratorError, match="the script has 1 lines, turn 2 needs one more"):
+        asyncio.run(collaborator.reply(BACKEND, longer, seed=1))
+
+
+def stored(attempt: int, reply: str) -> Episode:
+    return Episode(
+        task_id="b",
+        attempt=attempt,
+        seed=0,
+        agent="a",
+        collaborator="c",
+        request=BACKEND.request,
+        turns=(Turn("hm OUTPUT: Which one?", "Which one?", Reply(reply)), Turn("x", "x")),
+        ending=Ending.TURN_LIMIT,
+        answer="x",
+    )
+
+
+def test_a_replay_answers_the_same_words_with_the_same_words() -> None:
+    collaborator = ReplayedCollaborator([stored(0, "This one.")])
+    assert asyncio.run(collaborator.reply(BACKEND, ASKED, seed=1)) == Reply("This one.")
+
+
+def test_a_replay_cannot_answer_what_was_never_asked() -> None:
+    collaborator = ReplayedCollaborator([stored(0, "This one.")])
+    other = (ASKED[0], Message(Role.ASSISTANT, "Which colour?"))
+    with pytest.raises(CollaboratorError, match="no stored dialogue of task b goes on from here"):
+        asyncio.run(collaborator.reply(BACKEND, other, seed=1))
+
+
+def test_a_replay_with_several_replies_to_one_question_lets_the_seed_choose() -> None:
+    collaborator = ReplayedCollaborator([stored(0, "This."), stored(1, "That."), stored(2, "This.")])
+    replies = [asyncio.run(collaborator.reply(BACKEND, ASKED, seed=seed)).text for seed in range(4)]
+    assert replies == ["This.", "That.", "This.", "That."]

@@ -1,0 +1,116 @@
+import time
+from email.utils import formatdate
+
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweetrl.models.faults import fault_of, fault_of_status, seconds_to_wait
+from sweetrl.models.http1 import NoSocketLeft, Untrusted
+
+
+def kind(status: int, body: object = None, **headers: str) -> str:
+    content = {"content": body} if isinstance(body, bytes) else {"json": body}
+    return fault_of_status(httpx2.Response(status, headers=headers, **content)).kind
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens",
+        "the request exceeds the available context size, try increasing it",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "Input is longer than the context window",
+    ],
+)
+def test_a_prompt_that_is_too_long_is_recognised_in_many_words(message: str) -> None:
+    assert kind(400, {"error": {"message": message}}) == "context_length"
+    assert kind(400, {"object": "error", "message": message}) == "context_length"
+
+
+def test_a_prompt_that_is_too_long_is_recognised_by_its_code() -> None:
+    assert kind(400, {"error": {"message": "no", "code": "context_length_exceeded"}}) == "context_length"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected", "final"),
+    [
+        (307, "bad_request", True),
+        (400, "bad_request", True),
+        (401, "auth", True),
+        (403, "auth", True),
+        (404, "not_found", True),
+        (408, "server", False),
+        (409, "server", False),
+        (422, "bad_request", True),
+        (429, "rate_limit", False),
+        (500, "server", False),
+        (503, "server", False),
+        (529, "server", False),
+    ],
+)
+def test_a_status_says_whether_asking_again_may_help(status: int, expected: str, final: bool) -> None:
+    fault = fault_of_status(httpx2.Response(status))
+    assert (fault.kind, fault.final) == (expected, final)
+
+
+def test_only_overload_makes_us_send_less() -> None:
+    shrinking = [code for code in range(400, 600) if fault_of_status(httpx2.Response(code)).overload]
+    assert shrinking == [429, 503, 504, 529]
+
+
+def test_a_timeout_makes_us_send_less_and_is_not_repeated_often() -> None:
+    for error in (TimeoutError(), httpx2.ConnectTimeout("late")):
+        fault = fault_of(error)
+        assert (fault.kind, fault.overload, fault.costly) == ("timeout", True, True)
+
+
+def test_a_broken_connection_says_nothing_about_load_unless_sockets_run_out() -> None:
+    assert not fault_of(httpx2.ReadError("reset")).overload
+    assert fault_of(NoSocketLeft("none left")).overload
+
+
+def test_a_server_that_nobody_vouches_for_is_not_asked_again() -> None:
+    fault = fault_of(Untrusted("self-signed"))
+    assert (fault.kind, fault.final) == ("certificate", True)
+
+
+def test_an_empty_account_is_not_asked_again() -> None:
+    fault = fault_of_status(httpx2.Response(429, json={"error": {"code": "insufficient_quota"}}))
+    assert (fault.kind, fault.final) == ("quota", True)
+
+
+@given(st.one_of(st.binary(max_size=200), st.sampled_from([b"[]", b"[1]", b"null", b'{"error": [1]}', b"3"])))
+def test_any_body_of_an_error_is_survived(body: bytes) -> None:
+    assert fault_of_status(httpx2.Response(500, content=body)).kind == "server"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}, 0.0),
+        ({}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "Thu, 99 Foo 2020"}, None),
+    ],
+)
+def test_retry_after_is_read_as_seconds(headers: dict[str, str], seconds: float | None) -> None:
+    assert seconds_to_wait(headers) == seconds
+
+
+def test_retry_after_is_read_as_a_date() -> None:
+    wait = seconds_to_wait({"retry-after": formatdate(time.time() + 100, usegmt=True)})
+    assert wait is not None
+    assert 50 < wait <= 100
+
+
+@given(st.text(max_size=40))
+def test_any_retry_after_is_survived(value: str) -> None:
+    wait = seconds_to_wait({"retry-after": value})
+    assert wait is None or wait >= 0
