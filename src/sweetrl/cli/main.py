@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from sweetrl.cli import console, doctor, episodes, fairness, play, rollout, tasks
+from sweetrl.cli import console, doctor, episodes, fairness, play, rollout, score, tasks
 from sweetrl.errors import SweetError, UsageError
 
 # Plain help: drawing it with rich would double the time that it takes.
@@ -43,6 +43,7 @@ def root(
 
 
 app.add_typer(tasks.app, name="tasks")
+app.command()(score.score)
 app.command()(doctor.doctor)
 app.command()(rollout.rollout)
 app.add_typer(episodes.app, name="episodes")

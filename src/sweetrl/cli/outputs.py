@@ -18,7 +18,7 @@ def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
     temporary = path.parent / f".{path.name}.tmp"
     count = 0
     try:
-        _refuse_existing(path, replace=replace)
+        refuse_existing(path, replace=replace)
         with temporary.open("wb") as file:
             for count, line in enumerate(lines, start=1):  # noqa: B007  counts
                 file.write(line)
@@ -33,7 +33,8 @@ def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
     return count
 
 
-def _refuse_existing(path: Path, *, replace: bool) -> None:
+def refuse_existing(path: Path, *, replace: bool) -> None:
+    """Stop before any work if the output is not to be written."""
     if path.is_dir():
         raise UsageError(f"{path}: is a folder; name a file to write with -o")
     if path.exists() and not replace:

@@ -1,4 +1,4 @@
-"""`sweetrl tasks`: bring tasks in, take them out, look at them."""
+"""`sweetrl tasks`: bring tasks in, take them out, look at them, find the defective ones."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sweetrl.cli import console, outputs
-from sweetrl.cli.console import JsonFlag
+from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption, backend_sandboxes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from sweetrl.scoring.defects import Defect
     from sweetrl.types import Task
 
 app = typer.Typer(
-    rich_markup_mode=None, help="Import, export and show tasks.", context_settings=console.GROUP_SETTINGS
+    rich_markup_mode=None,
+    help="Import, export, show and check tasks.",
+    context_settings=console.GROUP_SETTINGS,
 )
 
 SourceArgument = Annotated[
@@ -54,6 +58,70 @@ def export(
     from sweetrl.tasks.colbench import published_line
 
     _convert(source, output, published_line, force=force, json=json)
+
+
+@app.command()
+def check(
+    source: SourceArgument,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write the tasks without defects to this tasks.jsonl."),
+    ] = None,
+    *,
+    workers: WorkersOption = 0,
+    mode: ModeOption = "module",
+    isolation: IsolationOption = None,
+    force: ForceFlag = False,
+    quiet: QuietFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Run every reference through the scorer and name the tasks that cannot measure what they should."""
+    from msgspec.json import Encoder
+
+    from sweetrl.tasks.sources import load_tasks
+    from sweetrl.types import BackendSecret
+
+    known = load_tasks(source)
+    backend = [task for task in known.values() if isinstance(task.secret, BackendSecret)]
+    if output is not None:
+        outputs.refuse_existing(output, replace=force)
+    with (
+        backend_sandboxes(workers, mode, isolation) as sandboxes,
+        console.progress("checking", len(backend), quiet=quiet or json) as advance,
+    ):
+        defects = {task_id: found for task_id, found in sandboxes.find_defects(backend, advance) if found}
+    if output is not None:
+        encode = Encoder().encode
+        clean = (encode(task) + b"\n" for task in known.values() if task.id not in defects)
+        outputs.write_lines(output, clean, replace=force)
+    if json:
+        listed = [defect for found in defects.values() for defect in found]
+        skipped = len(known) - len(backend)
+        console.print_json(
+            {"tasks": len(known), "unchecked": skipped, "defective": len(defects), "defects": listed}
+        )
+    else:
+        _print_defects(known, backend, defects, output)
+
+
+def _print_defects(
+    known: "dict[str, Task]", backend: "list[Task]", defects: "dict[str, list[Defect]]", output: Path | None
+) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    if defects:
+        table = Table("task", "reason", "test", "detail")
+        for found in defects.values():
+            for defect in found:
+                row = (defect.task_id, defect.reason.replace("_", " "), defect.test, defect.detail)
+                table.add_row(*(Text(console.printable(cell)) for cell in row))
+        console.results().print(table)
+    console.note(f"{len(defects)} of {len(backend)} backend tasks are defective")
+    if len(backend) < len(known):
+        console.note(f"{len(known) - len(backend)} frontend tasks were not checked: that takes a browser")
+    if output is not None:
+        console.note(f"wrote {len(known) - len(defects)} tasks to {output}")
 
 
 def _convert(

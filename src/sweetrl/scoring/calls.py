@@ -5,10 +5,12 @@ so such a test is split, and only the side with the call is left to the answer's
 """
 
 import ast
+import builtins
 import functools
 import re
 from collections import Counter
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from msgspec import Struct
 
@@ -60,11 +62,11 @@ def called_names(tests: Mapping[str, str]) -> Counter[str]:
 @functools.lru_cache(maxsize=1 << 14)
 def _subjects(expression: str) -> frozenset[str]:
     tree = _parsed(expression)
-    names = [node.func.id for node in ast.walk(tree) if _is_plain(node)] if tree else []  # type: ignore[attr-defined]
-    return frozenset(name for name in names if name not in _BUILTINS) or frozenset(names)
+    names = {node.func.id for node in ast.walk(tree) if _is_named_call(node)} if tree else set()
+    return frozenset(names - _BUILTINS or names)
 
 
-_BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+_BUILTINS = frozenset(dir(builtins))
 
 
 def _parsed(expression: str) -> ast.expr | None:
@@ -75,6 +77,16 @@ def _parsed(expression: str) -> ast.expr | None:
 
 
 def _is_plain(tree: ast.AST | None) -> bool:
+    return tree is not None and _is_named_call(tree) and tree.func.id not in _BUILTINS
+
+
+class _NamedCall(ast.Call):
+    """A call of a function by its name; for the type checker only."""
+
+    func: ast.Name
+
+
+def _is_named_call(tree: ast.AST) -> TypeGuard[_NamedCall]:
     return isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name)
 
 

@@ -1,0 +1,223 @@
+"""`sweetrl score`: judge answers and dialogues."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sweetrl.cli import console
+from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption, backend_sandboxes
+
+if TYPE_CHECKING:
+    from sweetrl.cli.workers import BackendSandboxes
+    from sweetrl.evaluation.scores import Summary
+    from sweetrl.records import RecordLog
+    from sweetrl.types import Episode, Task, Verdict
+
+
+def score(
+    *,
+    tasks: Annotated[str, typer.Option("--tasks", help="A tasks.jsonl or a published ColBench file.")],
+    answers: Annotated[
+        Path | None, typer.Option("--answers", help='Lines of {"task_id": ..., "answer": ...}.')
+    ] = None,
+    episodes: Annotated[
+        Path | None, typer.Option("--episodes", help="Dialogues: our episodes.jsonl or a published file.")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The verdicts.jsonl to write or to go on with.")
+    ],
+    workers: WorkersOption = 0,
+    mode: ModeOption = "module",
+    isolation: IsolationOption = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check/--no-check", help="Also look for defective tasks, and give figures without them."
+        ),
+    ] = True,
+    quiet: QuietFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Judge answers or dialogues with the tasks' hidden tests, in a sandbox.
+
+    One verdict per answer is appended as it is reached. Stopped in the middle, the same command goes on where it
+    was; answers that could not be judged are tried again.
+    """
+    from sweetrl.evaluation.scores import summarise
+    from sweetrl.records import read_records
+    from sweetrl.tasks.sources import load_tasks
+    from sweetrl.types import Verdict
+
+    known = load_tasks(tasks)
+    source = _Source(known, answers, episodes)
+    total = source.validate()
+    silent = quiet or json
+    with backend_sandboxes(workers, mode, isolation) as sandboxes:
+        speed = _score(source, total, output, _digest(known), sandboxes, silent=silent)
+        judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
+        defective = _defective(judged, sandboxes, silent=silent) if check else None
+    summary = summarise(read_records(output, Verdict))
+    sound = None if defective is None else summarise(read_records(output, Verdict), without=defective)
+    if json:
+        report = {"output": str(output), "answers": total, **speed, "all": summary}
+        console.print_json(report | {"without_defective_tasks": sound, "defective_tasks": defective})
+    elif not quiet:
+        _print_tables(summary, sound, defective or [], speed)
+    if summary.unscored:
+        console.note(
+            f"{summary.unscored} unscored: see `failure` in {output}; run the same command to try again"
+        )
+        raise typer.Exit(1)
+
+
+class _Source:
+    """The episodes to score, read twice: once to see that all of them are sound, once to score them."""
+
+    def __init__(self, tasks: "dict[str, Task]", answers: Path | None, episodes: Path | None) -> None:
+        from sweetrl.errors import UsageError
+
+        if (answers is None) == (episodes is None):
+            raise UsageError("give either --answers or --episodes")
+        self._tasks = tasks
+        self._answers = answers
+        self._episodes = episodes
+
+    def __iter__(self) -> "Iterator[tuple[Task, Episode]]":
+        from sweetrl.cli.answers import read_answers
+        from sweetrl.tasks.dialogues import read_episodes
+
+        if self._answers is not None:
+            episodes = read_answers(self._answers, self._tasks)
+        else:
+            assert self._episodes is not None
+            episodes = read_episodes(self._episodes, self._tasks.values())
+        for episode in episodes:
+            yield self._tasks[episode.task_id], episode
+
+    def validate(self) -> int:
+        """Read everything once; how many there are. Nothing is written before this has passed."""
+        from sweetrl.errors import DataError
+        from sweetrl.records import IdSet
+        from sweetrl.scoring.backend import backend_secret
+
+        seen = IdSet()
+        for task, episode in self:
+            backend_secret(task)
+            if not seen.add(episode.id):
+                raise DataError(f"{episode.id} is there twice", path=self._answers or self._episodes)
+        return len(seen)
+
+
+def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
+    from sweetrl.records import open_log
+    from sweetrl.types import Verdict
+
+    return open_log(
+        path,
+        Verdict,
+        command="score",
+        config=config,
+        identity=lambda verdict: verdict.episode_id,
+        settled=lambda verdict: verdict.failure is None,
+        mark=lambda verdict: verdict.answer_digest,
+    )
+
+
+def _score(
+    source: _Source, total: int, output: Path, tasks: str, sandboxes: "BackendSandboxes", *, silent: bool
+) -> dict[str, float]:
+    """Score what is not yet in the output; how much that was, and how fast."""
+    import asyncio
+
+    config = {"scorer": sandboxes.scorer.name, "limits": sandboxes.main.limits, "tasks": tasks}
+    with _open_verdicts(output, config) as log:
+        if log.repaired and not silent:
+            console.note(f"{output}: {log.repaired}")
+        before, started = len(log), time.monotonic()
+        try:
+            with console.progress("scoring", total, done=before, quiet=silent) as advance:
+                asyncio.run(_append_verdicts(source, sandboxes, log, advance))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"{len(log)} of {total} scored; run the same command to go on") from None
+        log.finish()
+        seconds = time.monotonic() - started
+        fresh = len(log) - before
+    return {
+        "scored_now": fresh,
+        "seconds": round(seconds, 3),
+        "answers_per_second": round(fresh / seconds, 1),
+    }
+
+
+async def _append_verdicts(
+    source: _Source, sandboxes: "BackendSandboxes", log: "RecordLog[Verdict]", advance: Callable[[int], None]
+) -> None:
+    from contextlib import aclosing
+
+    from sweetrl.scoring.batches import score_in_order
+    from sweetrl.types import digest
+
+    missing = (item for item in source if not log.has(item[1].id, digest(item[1].answer)))
+    verdicts = score_in_order(missing, sandboxes.scorer, concurrency=sandboxes.workers)
+    async with aclosing(verdicts) as stream:
+        async for verdict in stream:
+            log.append(verdict.episode_id, verdict)
+            advance(1)
+
+
+def _digest(tasks: "dict[str, Task]") -> str:
+    """A hash of what the tasks ask and test, whatever the file they came in."""
+    import hashlib
+
+    import msgspec
+
+    whole = hashlib.sha256()
+    for task_id in sorted(tasks):
+        whole.update(msgspec.json.encode((task_id, tasks[task_id].request, tasks[task_id].secret)))
+    return whole.hexdigest()[:32]
+
+
+def _defective(tasks: "dict[str, Task]", sandboxes: "BackendSandboxes", *, silent: bool) -> list[str]:
+    """The ids of the tasks that have a defect."""
+    with console.progress("checking tasks", len(tasks), quiet=silent) as advance:
+        found = sandboxes.find_defects(tasks.values(), advance)
+        return [task_id for task_id, defects in found if defects]
+
+
+def _print_tables(
+    summary: "Summary", sound: "Summary | None", defective: list[str], speed: dict[str, float]
+) -> None:
+    from rich.table import Table
+
+    table = Table(title="per cent, with 95 % intervals", title_justify="left")
+    table.add_column("tasks", justify="left")
+    for column in ("success", "tests passed", "answers", "unscored"):
+        table.add_column(column, justify="right")
+    table.add_row(f"all {summary.tasks}", *_cells(summary))
+    if sound is not None:
+        table.add_row(f"{sound.tasks} without defects", *_cells(sound))
+    console.messages().print(table)
+    ended = ", ".join(
+        f"{count} {outcome.replace('_', ' ')}" for outcome, count in summary.outcomes.items() if count
+    )
+    console.note(f"tests: {ended or 'none'}")
+    console.note(
+        f"{speed['scored_now']} answers scored in {speed['seconds']} s ({speed['answers_per_second']}/s)"
+    )
+    if defective:
+        shown = ", ".join(defective[:5]) + (", ..." if len(defective) > 5 else "")
+        console.note(f"defective: {shown}; `sweetrl tasks check` says why")
+
+
+def _cells(summary: "Summary") -> tuple[str, ...]:
+    shares = [
+        f"{100 * metric.value:.1f} % ({100 * metric.low:.1f} to {100 * metric.high:.1f})"
+        if metric.count
+        else "-"
+        for metric in (summary.success, summary.tests_passed)
+    ]
+    return (*shares, str(summary.success.count), str(summary.unscored))
