@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
+from sweetrl.evaluation.syntax import parse
 from sweetrl.types import BackendSecret, Message, Role, Task
 
 GRAM = 4
@@ -124,7 +125,7 @@ class Reference:
     """The code that must not be told, indexed for search."""
 
     def __init__(self, source: str) -> None:
-        tree = _parsed(source)
+        tree = parse(source)
         prose = [] if tree is None else list(_docstrings(tree, source))
         found = _tokens(_SOURCE, source)
         self.tokens = [token for token in found if not any(a <= token.start < b for a, b in prose)]
@@ -166,14 +167,6 @@ def reference_of(task: Task) -> Reference:
 @lru_cache(maxsize=1024)
 def _reference(source: str) -> Reference:
     return Reference(source)
-
-
-def _parsed(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    # A hostile source may also be too deep, or hold a null byte.
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _docstrings(tree: ast.Module, source: str) -> Iterator[tuple[int, int]]:
@@ -356,7 +349,7 @@ def _parsed_piece(source: str, *, trim: int) -> ast.Module | None:
     for dropped in range(trim + 1):
         for front in range(dropped + 1):
             piece = " ".join(words[front : len(words) - (dropped - front)]) if dropped else source
-            if piece and (tree := _parsed(_completed(piece))) is not None:
+            if piece and (tree := parse(_completed(piece))) is not None:
                 return tree
     return None
 
