@@ -230,9 +230,14 @@ class Summary:
             self._failures[f"{failure.stage}: {failure.kind}: {failure.message}"] += 1
 
     @property
+    def left(self) -> int:
+        """How many dialogues are not in the file, failed ones apart."""
+        return self._status.total - self._status.before - self._endings.total()
+
+    @property
     def complete(self) -> bool:
         """Whether every dialogue is there and none has failed."""
-        return self._status.left == 0 and not self._status.progress.failed
+        return self.left == 0 and not self._endings[Ending.FAILED]
 
     def report(self, *, json: bool, quiet: bool) -> None:
         """Say what happened; anything but a complete run ends with its exit code."""
@@ -241,10 +246,8 @@ class Summary:
         if not quiet:
             for line in self._lines():
                 console.note(line)
-        if self._interrupts.stop.is_set() and self._status.left:
-            raise KeyboardInterrupt(
-                f"{self._status.left} dialogues are left; the same command goes on with them"
-            )
+        if self._interrupts.stop.is_set() and self.left:
+            raise KeyboardInterrupt(f"{self.left} dialogues are left; the same command goes on with them")
         if not self.complete:
             raise typer.Exit(1)
 
@@ -256,7 +259,7 @@ class Summary:
         for reason, count in self._failures.most_common(3):
             yield f"  {count} x {reason}"
         if not self._interrupts.stop.is_set() and status.progress.stopped:
-            yield f"stopped with {status.left} dialogues left: {status.progress.stopped}"
+            yield f"stopped with {self.left} dialogues left: {status.progress.stopped}"
         if endings["failed"]:
             yield "the same command again does the failed ones"
 
@@ -267,7 +270,7 @@ class Summary:
             "dialogues": status.total,
             "before": status.before,
             **{ending: self._endings[ending] for ending in ("answered", "turn_limit", "failed")},
-            "left": status.left,
+            "left": self.left,
             "stopped": status.progress.stopped,
             "failures": dict(self._failures.most_common(20)),
             "turns": status.progress.turns,
