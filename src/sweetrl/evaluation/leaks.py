@@ -32,12 +32,15 @@ _SPOKEN = re.compile(_STRING + _REST, re.VERBOSE)
 # In sources `#` starts a comment; in speech it may be a heading or a number.
 _SOURCE = re.compile(r"(?P<comment>\#[^\n]*)|" + _STRING + _REST, re.VERBOSE)
 
+MAX_RUN = 40
+"""Longest run of known tokens in plain prose that is parsed; a longer one is a copy, which n-grams find."""
 _TRIM = 3
 """Words of prose that may cling to either end of unmarked code."""
 
 _PUNCTUATION = frozenset(".,:;!?'\"()-/…’“”")
 """Symbols that prose has too. Between two words without a space, `.` and `(` are code all the same."""
 _LAYOUT = frozenset("()[]{},.:")
+_PAGE_TEXT = re.compile(r"(?<=>)[^<>]+(?=<)")
 _FENCE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _COMPOUND = re.compile(r"(if|elif|else|for|while|with|try|except|finally|def|class)\b.*:\s*$", re.DOTALL)
@@ -124,9 +127,12 @@ class _Span(NamedTuple):
 class Reference:
     """The code that must not be told, indexed for search."""
 
-    def __init__(self, source: str) -> None:
-        tree = parse(source)
-        prose = [] if tree is None else list(_docstrings(tree, source))
+    def __init__(self, source: str, *, is_page: bool = False) -> None:
+        """The tags of a page are its code, and the text between them is not."""
+        tree = None if is_page else parse(source)
+        prose = [match.span() for match in _PAGE_TEXT.finditer(source)] if is_page else []
+        if tree is not None:
+            prose = list(_docstrings(tree, source))
         found = _tokens(_SOURCE, source)
         self.tokens = [token for token in found if not any(a <= token.start < b for a, b in prose)]
         self.texts = [token.text for token in self.tokens]
@@ -160,13 +166,14 @@ class Reference:
 
 def reference_of(task: Task) -> Reference:
     """The index of a task's reference; kept, because a task has many replies."""
-    secret = task.secret
-    return _reference(secret.reference if isinstance(secret, BackendSecret) else secret.page)
+    if isinstance(task.secret, BackendSecret):
+        return _reference(task.secret.reference, is_page=False)
+    return _reference(task.secret.page, is_page=True)
 
 
 @lru_cache(maxsize=1024)
-def _reference(source: str) -> Reference:
-    return Reference(source)
+def _reference(source: str, *, is_page: bool) -> Reference:
+    return Reference(source, is_page=is_page)
 
 
 def _docstrings(tree: ast.Module, source: str) -> Iterator[tuple[int, int]]:
@@ -327,7 +334,7 @@ def _known_runs(reference: Reference, tokens: Sequence[Token]) -> Iterator[tuple
     for is_known, group in groupby(range(len(tokens)), key=known.__getitem__):
         run = list(group)
         symbols = any(not tokens[at].word and tokens[at].text not in ".,:;!?" for at in run)
-        if is_known and symbols and len(run) >= MIN_WEIGHT:
+        if is_known and symbols and MIN_WEIGHT <= len(run) <= MAX_RUN:
             yield run[0], run[-1] + 1
 
 
