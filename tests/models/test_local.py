@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file, save_file
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -176,6 +178,20 @@ def test_other_architectures_draw_the_tokens_of_generate_too(architecture: str, 
     check_against_generate(save_random(tmp_path, ARCHITECTURES[architecture]), count=5, turns=3)
 
 
+def test_an_adapter_is_applied_to_its_base(llama: Path, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    base = AutoModelForCausalLM.from_pretrained(llama)
+    adapted = get_peft_model(base, LoraConfig(target_modules=["q_proj", "v_proj"], init_lora_weights=False))
+    adapted.save_pretrained(tmp_path / "adapter")
+    adapted.merge_and_unload().save_pretrained(tmp_path / "merged")
+    for folder in ("adapter", "merged"):
+        tiny_tokenizer().save_pretrained(tmp_path / folder)
+    replies = [
+        ask(path, temperature=0, max_tokens=8)[0].text for path in (tmp_path / "adapter", tmp_path / "merged")
+    ]
+    assert replies[0] == replies[1] != ask(llama, temperature=0, max_tokens=8)[0].text
+
+
 def test_a_tiny_prefix_store_changes_no_token(llama: Path) -> None:
     async def texts(prefix_bytes: int) -> list[list[int]]:
         async with opened(llama, prefix_bytes=prefix_bytes) as model:
@@ -331,17 +347,23 @@ def test_a_reply_that_outgrows_the_context_fails_alone(tmp_path: Path) -> None:
     assert completions[0].usage.completion_tokens == 30
 
 
-@pytest.mark.parametrize("case", ["missing", "empty", "no template"])
+@pytest.mark.parametrize("case", ["missing", "empty", "damaged", "no weights", "no template"])
 def test_a_folder_without_a_chat_model_is_refused_in_one_line(case: str, llama: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     if case == "empty":
         folder.mkdir()
-    elif case == "no template":
+    elif case != "missing":
         shutil.copytree(llama, folder)
+    if case == "damaged":
+        (folder / "model.safetensors").write_bytes(b"x")
+    elif case == "no weights":
+        weights = load_file(folder / "model.safetensors")
+        del weights["lm_head.weight"]
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    elif case == "no template":
         (folder / "chat_template.jinja").unlink()
-    with pytest.raises(
-        UsageError, match="chat template" if case == "no template" else "cannot load"
-    ) as refusal:
+    complaint = {"no template": "no chat template", "no weights": "lacks weights.*lm_head.weight"}
+    with pytest.raises(UsageError, match=complaint.get(case, "cannot load")) as refusal:
         LocalModel(str(folder), name="hf:x")
     assert len(str(refusal.value).splitlines()) == 1
     assert str(folder) in str(refusal.value)
