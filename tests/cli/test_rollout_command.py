@@ -118,16 +118,16 @@ def test_the_turn_limit_is_obeyed(sweetrl: Sweetrl, tasks: Path, tmp_path: Path)
 def test_prompts_of_ones_own_and_sampling_reach_the_models(
     sweetrl: Sweetrl, tasks: Path, tmp_path: Path, server: HostileServer
 ) -> None:
-    (tmp_path / "agent.txt").write_text("Be brief.")
+    (tmp_path / "agent.txt").write_text("Say {turn_limit} things.")
     (tmp_path / "person.txt").write_text("You have {hidden_information} after {dialogue_history}")
     prompts = ("--agent-prompt", tmp_path / "agent.txt", "--collaborator-prompt", tmp_path / "person.txt")
     sampling = ("--agent-temperature", 0.5, "--agent-max-tokens", 99, "--collaborator-max-tokens", 77)
-    options = (*model_on(server), *prompts, *sampling, "-o", tmp_path / "run")
+    options = (*model_on(server), *prompts, *sampling, "--turn-limit", 7, "-o", tmp_path / "run")
     assert sweetrl("rollout", "--tasks", tasks, *options).code == 0
     bodies = [asked.body for asked in server.asked]
     agents = [body for body in bodies if body["messages"][0]["role"] == "system"]
     people = [body for body in bodies if body["messages"][0]["role"] == "user"]
-    assert {body["messages"][0]["content"] for body in agents} == {"Be brief."}
+    assert {body["messages"][0]["content"] for body in agents} == {"Say 7 things."}
     assert {(body["temperature"], body["max_tokens"]) for body in agents} == {(0.5, 99)}
     assert {(body["temperature"], body["max_tokens"]) for body in people} == {(0.0, 77)}
     assert all("You have def f(): return" in body["messages"][0]["content"] for body in people)
