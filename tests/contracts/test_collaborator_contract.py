@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from sweetrl.dialogue.collaborators import ModelCollaborator, ReplayedCollaborator, ScriptedCollaborator
+from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.prompts import collaborator_prompt
 from sweetrl.protocols import Collaborator
 from sweetrl.types import (
@@ -68,6 +69,10 @@ COLLABORATORS: dict[str, Callable[[], Collaborator]] = {
     "scripted lines": lambda: ScriptedCollaborator(["Adding.", "Numbers."]),
     "scripted function": lambda: ScriptedCollaborator(lambda task, history, seed: f"{len(history)} {seed}"),
     "replayed": lambda: ReplayedCollaborator([EPISODE]),
+    "guarded": lambda: GuardedCollaborator(
+        ScriptedCollaborator(lambda task, history, seed: f"{len(history)} {seed}"),
+        lambda task, history, reply: int(reply.split()[1]) < 1 << 29,
+    ),
 }
 
 

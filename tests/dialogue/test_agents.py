@@ -50,7 +50,15 @@ def test_it_samples_as_the_paper_does_unless_told_otherwise() -> None:
     assert model.calls[0][2] == Sampling(temperature=1.0, max_tokens=1024)
 
 
-def test_a_prompt_with_fields_is_refused_because_an_agent_must_know_nothing() -> None:
+def test_the_agent_is_told_how_often_it_may_speak() -> None:
+    prompt = Prompt("At most {turn_limit} times.", source="test")
+    [system, *_] = ModelAgent(RecordingModel(), prompt, turn_limit=6).prompt(HISTORY)
+    assert system == Message(Role.SYSTEM, "At most 6 times.")
+    [system, *_] = ModelAgent(RecordingModel(), prompt).prompt(HISTORY)
+    assert system.text == "At most 10 times."
+
+
+def test_a_prompt_with_other_fields_is_refused_because_an_agent_must_know_nothing() -> None:
     with pytest.raises(ConfigError, match=r"mine.txt: nothing fills .*hidden_information"):
         ModelAgent(RecordingModel(), Prompt("{hidden_information}", source="mine.txt"))
 

@@ -450,3 +450,20 @@ def test_a_time_limit_ends_even_dialogues_that_hang() -> None:
     assert rolled(TASKS, both, both, concurrency=2, budget=budget, progress=progress) == []
     assert (both.inside, progress.open, progress.dropped) == (0, 0, 2)
     assert progress.stopped == "the time limit is reached"
+
+
+def test_a_dialogue_that_ends_as_the_time_runs_out_is_not_lost() -> None:
+    progress = Progress()
+
+    class Late(Waiting):
+        async def sample(self, history: Sequence[Message], *, n: int, seed: int) -> list[str]:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                # Its reply had come when it was told to stop.
+                return [ANSWER]
+            raise AssertionError
+
+    budget = Budget(Meter(), time_limit=0.02)
+    episodes = rolled(TASKS, Late(), Late(), budget=budget, progress=progress)
+    assert len(episodes) == progress.finished == 5

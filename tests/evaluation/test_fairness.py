@@ -1,7 +1,8 @@
 import msgspec
 import pytest
 
-from sweetrl.evaluation.fairness import FairnessTally, assess_dialogue
+from sweetrl.dialogue import rules
+from sweetrl.evaluation.fairness import REPLY_LIMIT, FairnessTally, assess_dialogue
 from sweetrl.types import BackendSecret, Ending, Episode, FrontendSecret, Kind, Metric, Reply, Task, Turn
 
 REQUEST = "Write a function that prices a parcel. The signature is: def price(weight)"
@@ -117,6 +118,10 @@ def test_repeats_are_told_by_their_words_whatever_the_case_and_spaces() -> None:
 def test_a_reply_as_long_as_the_limit_was_cut(length: int, cut: bool) -> None:
     (reply,) = assess_dialogue(TASK, dialogue(("?", "x" * length))).replies
     assert reply.cut is cut
+
+
+def test_the_limits_are_those_of_the_rules() -> None:
+    assert REPLY_LIMIT == rules.REPLY_CHARACTERS
 
 
 def test_a_design_has_its_own_limit_and_no_facts() -> None:

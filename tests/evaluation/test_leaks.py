@@ -1,6 +1,7 @@
 import ast
 import io
 import json
+import re
 import tokenize as python_tokens
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,18 @@ def test_a_page_is_searched_by_tokens() -> None:
     task = Task(id="p", kind=Kind.FRONTEND, request="A shop", secret=FrontendSecret(page))
     assert leaks_code(task, [], 'Write <h1 class="text-4xl font-bold">Welcome')
     assert not leaks_code(task, [], "The heading should say Welcome to our shop, in bold and larger.")
+
+
+def test_the_text_of_a_page_is_not_its_code(colbench_dir: Path) -> None:
+    with (colbench_dir / "frontend_dev.jsonl").open() as file:
+        pages = [json.loads(line)["ground_truth"] for line in file]
+    verdicts = []
+    for page in pages:
+        reference = Reference(page, is_page=True)
+        visible = " ".join(re.sub(r"(?s)<(script|style).*?</\1>|<[^>]+>", " ", page).split())
+        assert find_leak(reference, page[:1000], Said()).carried
+        verdicts.append(bool(find_leak(reference, f"It should say: {visible}"[:1000], Said()).carried))
+    assert sum(verdicts) / len(verdicts) < 0.01
 
 
 # ---------------------------------------------------------------- real references

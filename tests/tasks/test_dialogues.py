@@ -7,13 +7,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sweetrl.dialogue import rules
 from sweetrl.errors import DataError
-from sweetrl.tasks import colbench
+from sweetrl.tasks import colbench, dialogues
 from sweetrl.tasks.dialogues import (
     block_order,
     content_id,
     published_from_episode,
     published_line,
+    published_verdict,
     read_dialogues,
     read_episodes,
 )
@@ -157,6 +159,45 @@ def test_the_answer_of_a_design_is_its_last_page_and_not_the_path_of_its_picture
     }
     ((_, episode),) = read_dialogues(write(tmp_path / "d.jsonl", line))
     assert episode.answer == "<HTML>2</HTML>"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Here: <html><p>1</p></html> as you like.",
+        "<!DOCTYPE html>\n<html>1</html>",
+        "I WANT TO ANSWER: <HTML lang='en'>\n1\n</HTML >",
+        "It breaks off: <html><body>1",
+        "No page.",
+    ],
+)
+def test_the_page_of_a_message_is_the_one_that_the_rules_find(tmp_path: Path, said: str) -> None:
+    line = {
+        "task": {"problem_description": "A page", "ground_truth": "<html></html>"},
+        "dialogue_history": [{"role": "user", "content": "A page"}, {"role": "assistant", "content": said}],
+        "answer": None,
+    }
+    ((_, episode),) = read_dialogues(write(tmp_path / "d.jsonl", line))
+    assert episode.answer == rules.last_page([said])
+
+
+def test_the_answer_marker_is_that_of_the_rules() -> None:
+    assert dialogues.ANSWER_MARKER == rules.ANSWER_MARKER
+
+
+@pytest.mark.parametrize(
+    ("reward", "expected"),
+    [(1.0, (1.0, True)), (1, (1.0, True)), (0.25, (0.25, False)), (None, None), (True, None), ("1", None)],
+)
+def test_a_reward_in_the_line_is_a_verdict(tmp_path: Path, reward: object, expected: object) -> None:
+    ((_, episode),) = read_dialogues(write(tmp_path / "d.jsonl", {**LINE, "reward": reward}))
+    verdict = published_verdict(episode)
+    assert (verdict and (verdict.reward, verdict.success)) == expected
+    assert verdict is None or verdict.episode_id == episode.id
+
+
+def test_an_episode_of_ours_has_no_published_verdict() -> None:
+    assert published_verdict(ours()) is None
 
 
 def test_dialogues_on_one_task_are_numbered_in_the_order_of_the_file(tmp_path: Path) -> None:

@@ -38,11 +38,6 @@ class Status:
         """Since the run began."""
         return self.clock() - self.started
 
-    @property
-    def left(self) -> int:
-        """Dialogues that have not ended yet, open ones included."""
-        return self.total - self.before - self.progress.finished - self.progress.failed
-
     def line(self) -> str:
         """Dialogues, rates, cost and the time that is left."""
         progress, seconds = self.progress, max(self.seconds, 1e-9)
@@ -57,7 +52,7 @@ class Status:
             parts.append(f"cost {self.meter.cost:.2f}")
         ended = progress.finished + progress.failed
         if ended:
-            parts.append(f"{duration(self.left * seconds / ended)} left")
+            parts.append(f"{duration((self.total - self.before - ended) * seconds / ended)} left")
         return " · ".join(parts)
 
 

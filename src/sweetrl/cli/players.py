@@ -62,7 +62,7 @@ def seat_agent(
     from sweetrl.prompts import agent_prompt
 
     prompt = _prompt(player.prompt_file) or agent_prompt(kind, single_turn=rules.single_turn)
-    agent = ModelAgent(models.of(player), prompt, player.sampling)
+    agent = ModelAgent(models.of(player), prompt, player.sampling, turn_limit=rules.turn_limit)
     return agent, _described("agent", agent.name, player, prompt)
 
 

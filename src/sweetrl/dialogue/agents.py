@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import StageError
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel
@@ -12,11 +13,19 @@ from sweetrl.types import Message, Role, Sampling
 class ModelAgent:
     """An agent played by a chat model: a system prompt, then the dialogue as a chat."""
 
-    def __init__(self, model: ChatModel, prompt: Prompt, sampling: Sampling | None = None) -> None:
+    def __init__(
+        self,
+        model: ChatModel,
+        prompt: Prompt,
+        sampling: Sampling | None = None,
+        *,
+        turn_limit: int = Rules().turn_limit,
+    ) -> None:
         """Without `sampling`, the paper's: temperature 1 and at most 1024 new tokens."""
-        prompt.check(offered=())
+        prompt.check(offered={"turn_limit"})
+        fields = {"turn_limit": str(turn_limit)} if "turn_limit" in prompt.fields else {}
         self._model = model
-        self._system = Message(Role.SYSTEM, prompt.render())
+        self._system = Message(Role.SYSTEM, prompt.render(**fields))
         self._sampling = sampling or Sampling()
 
     @property

@@ -113,10 +113,14 @@ async def roll_out(
 
     try:
         open_more()
-        while (running or not ended.empty()) and (held := await _next_of(ended, budget)):
-            open_more()
-            if (episode := held.result()) is not None:
-                yield episode
+        while running or not ended.empty():
+            held = await _next_of(ended, budget)
+            if held is None:
+                await _cancel(running)
+            elif not held.cancelled():
+                open_more()
+                if (episode := held.result()) is not None:
+                    yield episode
     finally:
         await _cancel(running)
     if progress.dropped or next(todo, None):
@@ -155,7 +159,7 @@ async def _next_of(
         async with asyncio.timeout(None if budget is None else budget.seconds_left()):
             return await ended.get()
     except TimeoutError:
-        return None
+        return None if ended.empty() else ended.get_nowait()
 
 
 async def _cancel(running: set[asyncio.Task[Episode | None]]) -> None:

@@ -12,6 +12,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from sweetrl.evaluation.syntax import parse
+
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(\s*(?:%|percent|per cent))?")
@@ -119,9 +121,8 @@ def told(facts: Iterable[Fact], spoken: Iterable[Sentence]) -> list[Fact]:
 @lru_cache(maxsize=1024)
 def facts_of(reference: str, request: str) -> tuple[Fact, ...]:
     """The facts of a Python source that the request does not tell; none where it does not parse."""
-    try:
-        tree = ast.parse(reference)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse(reference)
+    if tree is None:
         return ()
     asked = [Sentence(text) for text in _SENTENCE.split(request)]
     known = set(told(found := dict.fromkeys(_facts(tree)), asked))

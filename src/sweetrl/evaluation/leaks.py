@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
+from sweetrl.evaluation.syntax import parse
 from sweetrl.types import BackendSecret, Message, Role, Task
 
 GRAM = 4
@@ -31,12 +32,15 @@ _SPOKEN = re.compile(_STRING + _REST, re.VERBOSE)
 # In sources `#` starts a comment; in speech it may be a heading or a number.
 _SOURCE = re.compile(r"(?P<comment>\#[^\n]*)|" + _STRING + _REST, re.VERBOSE)
 
+MAX_RUN = 40
+"""Longest run of known tokens in plain prose that is parsed; a longer one is a copy, which n-grams find."""
 _TRIM = 3
 """Words of prose that may cling to either end of unmarked code."""
 
 _PUNCTUATION = frozenset(".,:;!?'\"()-/…’“”")
 """Symbols that prose has too. Between two words without a space, `.` and `(` are code all the same."""
 _LAYOUT = frozenset("()[]{},.:")
+_PAGE_TEXT = re.compile(r"(?<=>)[^<>]+(?=<)")
 _FENCE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _COMPOUND = re.compile(r"(if|elif|else|for|while|with|try|except|finally|def|class)\b.*:\s*$", re.DOTALL)
@@ -123,9 +127,12 @@ class _Span(NamedTuple):
 class Reference:
     """The code that must not be told, indexed for search."""
 
-    def __init__(self, source: str) -> None:
-        tree = _parsed(source)
-        prose = [] if tree is None else list(_docstrings(tree, source))
+    def __init__(self, source: str, *, is_page: bool = False) -> None:
+        """The tags of a page are its code, and the text between them is not."""
+        tree = None if is_page else parse(source)
+        prose = [match.span() for match in _PAGE_TEXT.finditer(source)] if is_page else []
+        if tree is not None:
+            prose = list(_docstrings(tree, source))
         found = _tokens(_SOURCE, source)
         self.tokens = [token for token in found if not any(a <= token.start < b for a, b in prose)]
         self.texts = [token.text for token in self.tokens]
@@ -159,21 +166,14 @@ class Reference:
 
 def reference_of(task: Task) -> Reference:
     """The index of a task's reference; kept, because a task has many replies."""
-    secret = task.secret
-    return _reference(secret.reference if isinstance(secret, BackendSecret) else secret.page)
+    if isinstance(task.secret, BackendSecret):
+        return _reference(task.secret.reference, is_page=False)
+    return _reference(task.secret.page, is_page=True)
 
 
 @lru_cache(maxsize=1024)
-def _reference(source: str) -> Reference:
-    return Reference(source)
-
-
-def _parsed(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    # A hostile source may also be too deep, or hold a null byte.
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+def _reference(source: str, *, is_page: bool) -> Reference:
+    return Reference(source, is_page=is_page)
 
 
 def _docstrings(tree: ast.Module, source: str) -> Iterator[tuple[int, int]]:
@@ -334,7 +334,7 @@ def _known_runs(reference: Reference, tokens: Sequence[Token]) -> Iterator[tuple
     for is_known, group in groupby(range(len(tokens)), key=known.__getitem__):
         run = list(group)
         symbols = any(not tokens[at].word and tokens[at].text not in ".,:;!?" for at in run)
-        if is_known and symbols and len(run) >= MIN_WEIGHT:
+        if is_known and symbols and MIN_WEIGHT <= len(run) <= MAX_RUN:
             yield run[0], run[-1] + 1
 
 
@@ -356,7 +356,7 @@ def _parsed_piece(source: str, *, trim: int) -> ast.Module | None:
     for dropped in range(trim + 1):
         for front in range(dropped + 1):
             piece = " ".join(words[front : len(words) - (dropped - front)]) if dropped else source
-            if piece and (tree := _parsed(_completed(piece))) is not None:
+            if piece and (tree := parse(_completed(piece))) is not None:
                 return tree
     return None
 

@@ -40,7 +40,7 @@ _UNESCAPED = "unescaped"
 _UNNAMED = "unnamed"
 _HELD = {Role.USER: ("content",), Role.ASSISTANT: ("content", "output")}
 """Keys of a message that the records have fields for."""
-_PAGE = re.compile(r"<html\b.*?</html\s*>", re.DOTALL | re.IGNORECASE)
+_PAGE = re.compile(r"(?:<!doctype\s[^<>]*>\s*)?<html\b(?:.*?</html\s*>|.*\Z)", re.DOTALL | re.IGNORECASE)
 
 
 class _PublishedMessage(Struct):
@@ -242,8 +242,8 @@ def _turns(history: Sequence[_PublishedMessage]) -> tuple[Turn, ...]:
 def _last_page(turns: Sequence[Turn]) -> str | None:
     """Published frontend answers are paths of images; the page itself is in what was said."""
     for turn in reversed(turns):
-        if pages := _PAGE.findall(turn.output):
-            return str(pages[-1])
+        if pages := _PAGE.findall(turn.said) or _PAGE.findall(turn.output):
+            return str(pages[-1]).strip()
     return None
 
 

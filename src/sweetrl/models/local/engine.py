@@ -41,6 +41,15 @@ class Counters:
     """Runs of the network on the whole batch, one token each."""
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """A prompt that was read."""
+
+    prompt: Prefix
+    logits: Tensor
+    """What the network expects after it."""
+
+
 class Engine:
     """Serves requests until it is closed."""
 
@@ -57,6 +66,9 @@ class Engine:
         self._batch: list[Sample] = []
         """Samples under way; the i-th is row i of the cache."""
         self._waiting: deque[Request] = deque()
+        """Requests with samples that have not begun, and perhaps the first one without."""
+        self._readings: dict[Request, _Reading] = {}
+        """Prompts that were read for samples of which some have not begun."""
         self._changed = Condition()
         self._closed = False
         self._thread = Thread(target=self._serve, name="sweetrl-local-model", daemon=True)
@@ -101,6 +113,7 @@ class Engine:
         for request in requests:
             request.fail(error)
         self._batch = []
+        self._readings = {}
         self._cache = self._network.empty_cache(self._max_batch)
 
     # ------------------------------------------------------------ joining
@@ -108,24 +121,24 @@ class Engine:
     def _admit(self) -> None:
         """Let waiting samples join, as many as there are free rows."""
         joining = list(self._next_samples(self._max_batch - len(self._batch)))
+        if not joining:
+            return
         self._batch += joining
-        unread = {id(sample.request): sample.request for sample in joining if sample.request.read is None}
-        self._read(list(unread.values()))
-        expected = []
-        for sample in joining:
-            assert sample.request.read is not None
-            prompt, logits = sample.request.read
-            self._cache.join(prompt)
-            expected.append(logits)
-            if not sample.request.waiting:
-                sample.request.read = None
-        if joining:
-            self._draw(joining, torch.stack(expected))
-            self._dismiss()
+        requests = list(dict.fromkeys(sample.request for sample in joining))
+        self._read([request for request in requests if request not in self._readings])
+        readings = [self._readings[sample.request] for sample in joining]
+        for reading in readings:
+            self._cache.join(reading.prompt)
+        for request in requests:
+            if not request.waiting:
+                del self._readings[request]
+        self._draw(joining, torch.stack([reading.logits for reading in readings]))
 
     def _next_samples(self, free: int) -> Iterator[Sample]:
         while free and self._waiting:
             request = self._waiting[0]
+            if request.over:
+                self._readings.pop(request, None)
             if request.over or not request.waiting:
                 self._waiting.popleft()
             else:
@@ -144,7 +157,7 @@ class Engine:
     def _read_together(self, requests: Sequence[Request], known: Sequence[Prefix]) -> None:
         logits, cache = self._network.read([request.prompt for request in requests], known)
         for row, (request, prefix) in enumerate(zip(requests, known, strict=True)):
-            request.read = (cache.row(row), logits[row])
+            self._readings[request] = _Reading(cache.row(row), logits[row])
             self.counters.tokens_reused += prefix.length
             self.counters.tokens_read += len(request.prompt) - prefix.length
 

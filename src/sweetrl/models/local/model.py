@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
+from safetensors import SafetensorError
+
 from sweetrl.errors import ModelError, UsageError
 from sweetrl.models.local.chat import ChatTokenizer
 from sweetrl.models.local.engine import Counters, Engine
@@ -35,7 +37,7 @@ class LocalModel:
         try:
             self._tokenizer = ChatTokenizer(path)
             self._network = Network(path)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, SafetensorError) as error:
             reason = str(error).strip().split("\n", maxsplit=1)[0]
             raise UsageError(f"hf:{path}: cannot load a language model from there: {reason}") from error
         self._engine = Engine(self._network, self._tokenizer, max_batch=max_batch, prefix_bytes=prefix_bytes)

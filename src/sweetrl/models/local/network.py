@@ -48,11 +48,7 @@ class Network:
 
     def __init__(self, path: str) -> None:
         self.device = _device()
-        # Half precision is two hundred times slower than single on a CPU without instructions for it.
-        dtype = torch.float32 if self.device.type == "cpu" else "auto"
-        with _no_progress_bars():
-            model: Any = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
-        self._model = model.to(self.device).eval()
+        self._model = _load(path, self.device)
         if self.device.type == "cpu" and self._model.config._attn_implementation == "sdpa":
             self._model.set_attn_implementation(GROUPED_ATTENTION)
         self._layers = _plain_layers(path, self._model.config)
@@ -114,6 +110,19 @@ def _device() -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _load(path: str, device: torch.device) -> Any:
+    # Half precision is two hundred times slower than single on a CPU without instructions for it.
+    dtype = torch.float32 if device.type == "cpu" else "auto"
+    with _no_progress_bars():
+        loaded: Any = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, output_loading_info=True)
+    model, report = loaded
+    if report["missing_keys"]:
+        # `transformers` would go on with random numbers in their place.
+        some = ", ".join(sorted(report["missing_keys"])[:3])
+        raise UsageError(f"hf:{path}: the checkpoint lacks weights of its network, such as {some}")
+    return model.to(device).eval()
 
 
 def _plain_layers(path: str, config: Any) -> int:

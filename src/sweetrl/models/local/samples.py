@@ -5,9 +5,7 @@ from concurrent.futures import Future
 from typing import Literal
 
 import numpy as np
-from torch import Tensor
 
-from sweetrl.models.local.prefixes import Prefix
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Completion, Sampling
 
@@ -22,8 +20,6 @@ class Request:
         self.samples = [Sample(self, index, seed) for index in range(n)]
         self.waiting = deque(self.samples)
         """Samples that have not begun."""
-        self.read: tuple[Prefix, Tensor] | None = None
-        """Keys and values of the prompt and the logits after it; held until the last sample begins."""
 
     @property
     def over(self) -> bool:

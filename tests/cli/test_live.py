@@ -1,0 +1,56 @@
+import asyncio
+
+import pytest
+
+from sweetrl.cli import live
+from sweetrl.cli.live import Status, duration, shown
+from sweetrl.dialogue.rollout import Progress
+from sweetrl.models import Meter
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def status_after(seconds: float, progress: Progress, meter: Meter) -> Status:
+    clock = Clock()
+    status = Status(progress, meter, total=50, before=10, clock=clock)
+    clock.now += seconds
+    return status
+
+
+def test_the_line_tells_dialogues_rates_cost_and_the_time_left() -> None:
+    progress = Progress(open=4, finished=15, failed=5, turns=100)
+    status = status_after(10, progress, Meter(prompt_tokens=3000, completion_tokens=500, cost=1.234))
+    # Twenty of forty ended in ten seconds.
+    assert status.line() == (
+        "25/50 finished · 4 open · 5 failed · 10.0 turns/s · 350 tokens/s · cost 1.23 · 0:10 left"
+    )
+
+
+def test_before_the_first_dialogue_ends_no_time_is_promised_and_what_is_free_has_no_cost() -> None:
+    status = status_after(0, Progress(open=40), Meter())
+    assert status.line() == "10/50 finished · 40 open · 0 failed · 0.0 turns/s · 0 tokens/s"
+
+
+def test_durations_are_shown_as_clocks_do() -> None:
+    assert [duration(seconds) for seconds in (0, 75.4, 3675)] == ["0:00", "1:15", "1:01:15"]
+
+
+@pytest.mark.parametrize(("quiet", "lines"), [(False, True), (True, False)])
+def test_a_log_file_gets_a_line_now_and_then_unless_it_shall_be_quiet(
+    quiet: bool, lines: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.001)
+
+    async def wait() -> set[asyncio.Task[object]]:
+        async with shown(status_after(1, Progress(), Meter()), quiet=quiet):
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(wait()) == set()
+    assert ("10/50 finished" in capsys.readouterr().err) == lines
