@@ -156,6 +156,7 @@ def test_episodes_of_ours_and_published_dialogues_get_the_same_rewards(sweetrl, 
         finished = sweetrl("score", "--tasks", tasks, "--episodes", episodes, "-o", output)
         assert finished.code == 0, finished.err
         assert [(v["task_id"], v["reward"]) for v in read_verdicts(output)] == [("tasks-0", 1.0)]
+        assert "dialogues with code of the reference" in finished.err  # fairness stands beside success
 
 
 def test_a_dialogue_that_failed_is_unscored_and_not_zero(sweetrl, tasks, tmp_path):

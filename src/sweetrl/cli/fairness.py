@@ -72,7 +72,7 @@ def fairness(
     if json:
         console.print_json(report)
         return
-    console.results().print(_table(report))
+    console.results().print(fairness_table(report))
     if not quiet:
         for line in worst.lines():
             console.note(line)
@@ -127,7 +127,18 @@ class _Worst:
             yield f"{dialogue.episode_id}: {share}, first in turn {first.turn + 1}: {quote}"
 
 
-def _table(report: "FairnessReport") -> "Table":
+def fairness_of(tasks: "dict[str, Task]", episodes: Path, verdicts: Path) -> "FairnessReport":
+    """The fairness of a scored run, for commands that show it beside their own figures."""
+    from sweetrl.evaluation.fairness import FairnessTally
+
+    tally = FairnessTally()
+    for _ in _assessed(tasks, episodes, tally, _Worst(), _successes(verdicts)):
+        pass
+    return tally.report()
+
+
+def fairness_table(report: "FairnessReport") -> "Table":
+    """The figures, one row each."""
     from rich.table import Table
 
     title = f"Fairness of the collaborator: {report.dialogues} dialogues, {report.replies} replies"

@@ -9,6 +9,7 @@ import typer
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption, backend_sandboxes
 
 if TYPE_CHECKING:
@@ -62,11 +63,14 @@ def score(
         defective = _defective(judged, sandboxes, silent=silent) if check else None
     summary = summarise(read_records(output, Verdict))
     sound = None if defective is None else summarise(read_records(output, Verdict), without=defective)
+    fairness = None if episodes is None else fairness_of(known, episodes, output)
     if json:
-        report = {"output": str(output), "answers": total, **speed, "all": summary}
+        report = {"output": str(output), "answers": total, **speed, "all": summary, "fairness": fairness}
         console.print_json(report | {"without_defective_tasks": sound, "defective_tasks": defective})
     elif not quiet:
         _print_tables(summary, sound, defective or [], speed)
+        if fairness is not None:
+            console.messages().print(fairness_table(fairness))
     if summary.unscored:
         console.note(
             f"{summary.unscored} unscored: see `failure` in {output}; run the same command to try again"
