@@ -119,3 +119,10 @@ def test_a_mean_of_nothing_is_not_a_number(counts):
 def test_sums_and_counts_must_go_together():
     with pytest.raises(ValueError, match="one sum and one count per task"):
         clustered_mean("tests", [1.0], [1, 2])
+
+
+def test_tasks_that_all_agree_are_not_certainty():
+    metric = clustered_mean("success", [5.0] * 6, [10] * 6)
+    alike = proportion("success", 3, 6)
+    assert (metric.value, metric.low, metric.high) == (0.5, alike.low, alike.high)
+    assert metric.low < 0.25 < 0.75 < metric.high

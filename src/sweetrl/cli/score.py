@@ -219,9 +219,7 @@ def _print_tables(
 
 def _cells(summary: "Summary") -> tuple[str, ...]:
     shares = [
-        f"{100 * metric.value:.1f} % ({100 * metric.low:.1f} to {100 * metric.high:.1f})"
-        if metric.count
-        else "-"
+        f"{100 * metric.value:.1f} ({100 * metric.low:.1f}-{100 * metric.high:.1f})" if metric.count else "-"
         for metric in (summary.success, summary.tests_passed)
     ]
     return (*shares, str(summary.success.count), str(summary.unscored))

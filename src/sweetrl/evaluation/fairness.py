@@ -8,11 +8,10 @@ replies without knowledge, cut ones, repeated ones. Details quote the reference:
 import re
 from collections.abc import Iterable
 
-import msgspec
 from msgspec import Struct
 
 from sweetrl.evaluation.facts import Fact, facts_of, sentences, told
-from sweetrl.evaluation.intervals import clustered_mean, proportion
+from sweetrl.evaluation.intervals import clustered_mean
 from sweetrl.evaluation.leaks import Leak, Said, find_leak, reference_of, secret_positions
 from sweetrl.types import BackendSecret, Episode, Kind, Metric, Task
 
@@ -171,13 +170,7 @@ class FairnessTally:
 
 def _metric(name: str, by_task: dict[str, tuple[float, int]]) -> Metric:
     """A share over all dialogues, with an interval over tasks."""
-    metric = clustered_mean(name, [sums for sums, _ in by_task.values()], [of for _, of in by_task.values()])
-    tasks = sum(of > 0 for _, of in by_task.values())
-    if tasks < 2 or metric.value not in (0, 1):
-        return metric
-    # Drawn again and again, nothing stays nothing: the bootstrap would claim certainty.
-    sure = proportion(name, int(metric.value) * tasks, tasks)
-    return msgspec.structs.replace(metric, low=sure.low, high=sure.high)
+    return clustered_mean(name, [sums for sums, _ in by_task.values()], [of for _, of in by_task.values()])
 
 
 def _shares(dialogue: DialogueFairness, *, success: bool | None) -> dict[str, tuple[float, int]]:

@@ -29,12 +29,15 @@ def proportion(name: str, successes: int, count: int, *, unscored: int = 0) -> M
     if count == 0:
         return Metric(name, math.nan, math.nan, math.nan, 0, unscored)
     share = successes / count
+    return Metric(name, share, *_wilson(share, count), count, unscored)
+
+
+def _wilson(share: float, count: int) -> tuple[float, float]:
     shrink = 1 + Z**2 / count
     centre = (share + Z**2 / (2 * count)) / shrink
     reach = Z / shrink * math.sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
     # At the ends rounding would leave the share just outside of its own interval.
-    low, high = min(share, max(0.0, centre - reach)), max(share, min(1.0, centre + reach))
-    return Metric(name, share, low, high, count, unscored)
+    return min(share, max(0.0, centre - reach)), max(share, min(1.0, centre + reach))
 
 
 def clustered_mean(
@@ -49,7 +52,8 @@ def clustered_mean(
     """The mean over all items, with a percentile bootstrap that draws whole tasks.
 
     `sums[i]` and `counts[i]` are the total and the number of task i's items. One task shows nothing of the
-    spread between tasks: its interval is all that is possible, `bounds`.
+    spread between tasks: its interval is all that is possible, `bounds`. Where all tasks have the same mean, a
+    share between 0 and 1 gets Wilson's interval for as many items as there are tasks.
     """
     totals, sizes = np.asarray(sums, np.float64), np.asarray(counts, np.int64)
     if totals.shape != sizes.shape or totals.ndim != 1:
@@ -61,6 +65,10 @@ def clustered_mean(
     mean = float(totals.sum() / count)
     if len(sizes) == 1:
         return Metric(name, mean, *bounds, count, unscored)
+    if bounds == (0.0, 1.0) and np.ptp(totals / sizes) == 0:
+        # All tasks agree, and so would all draws: the bootstrap would claim certainty.
+        low, high = _wilson(mean, len(sizes))
+        return Metric(name, mean, low, high, count, unscored)
     low, high = np.quantile(_resampled_means(totals, sizes, seed), [0.025, 0.975])
     return Metric(name, mean, float(low), float(high), count, unscored)
 
