@@ -57,6 +57,15 @@ def test_the_leaking_reply_is_named_with_its_code() -> None:
     assert fairness.carried == 8 / 19
 
 
+def test_the_whole_reference_is_carried_exactly_once() -> None:
+    pasted = assess_dialogue(TASK, dialogue(("Code, please.", SOURCE)))
+    assert pasted.carried == pasted.replies[0].carried == 1.0
+
+
+def test_quoting_the_signature_gives_nothing_away() -> None:
+    assert not assess_dialogue(TASK, dialogue(("Remind me?", "It was def price(weight)"))).leaks
+
+
 def test_code_said_twice_is_carried_once() -> None:
     twice = dialogue(*[("And?", "return 5 if weight <= 2 else 9")] * 2)
     fairness = assess_dialogue(TASK, twice)

@@ -121,6 +121,21 @@ def test_code_that_the_reference_does_not_have_is_no_leak() -> None:
     assert not leak("You could write `sum(x for x in rates)`.").carried
 
 
+def test_a_call_of_one_function_on_one_name_is_too_little() -> None:
+    reference = Reference("def f(items):\n    return len(items) + 1")
+    assert not find_leak(reference, "It has to do with `len(items)`.", Said()).carried
+    assert find_leak(reference, "It has to do with `len(items) + 1`.", Said()).carried
+
+
+def test_code_made_of_words_is_a_leak_only_where_it_is_marked_as_code() -> None:
+    reference = Reference(
+        "def f(a, express, weight):\n    if a:\n        pass\n    elif express and weight:\n        pass"
+    )
+    assert not find_leak(reference, "Two things matter (express and weight) here.", Said()).carried
+    assert find_leak(reference, "Two things matter: `express and weight`.", Said()).carried
+    assert find_leak(reference, "There is `elif express and weight:` in it.", Said()).carried
+
+
 # ---------------------------------------------------------------- odd input
 
 
@@ -171,6 +186,10 @@ def test_a_guard_learns_whether_a_reply_to_a_history_leaks() -> None:
     assert leaks_code(TASK, HISTORY[:1], "Yes, weight > 20.")
 
 
+def test_the_signature_in_the_request_is_no_leak_whatever_the_history() -> None:
+    assert not leaks_code(TASK, [], "def price(weight, express)")
+
+
 def test_earlier_replies_of_the_collaborator_excuse_nothing() -> None:
     history = [*HISTORY, Message(Role.USER, "It is total_price += 4.75.")]
     assert leaks_code(TASK, history, "It is total_price += 4.75.")
@@ -205,16 +224,16 @@ def real_tasks(colbench_dir: Path) -> list[dict[str, Any]]:
 
 
 def test_pasted_real_references_are_found_and_carry_nearly_all_of_the_code(real_tasks) -> None:
-    shares = []
+    shares, found = [], []
     for task in real_tasks:
-        reference, request = Reference(task["ground_truth"]), task["problem_description"]
-        secret = secret_positions(reference, request)
-        shares.append(
-            len(find_leak(reference, task["ground_truth"], Said([request])).carried & secret) / len(secret)
-        )
-        assert find_leak(reference, f"Sure:\n{task['ground_truth']}"[:400], Said([request])).carried
+        reference, said = Reference(task["ground_truth"]), Said([task["problem_description"]])
+        secret = secret_positions(reference, task["problem_description"])
+        shares.append(len(find_leak(reference, task["ground_truth"], said).carried & secret) / len(secret))
+        found.append(bool(find_leak(reference, f"Sure:\n{task['ground_truth']}"[:400], said).carried))
     assert min(shares) > 0.7
     assert sum(shares) / len(shares) > 0.99
+    # One reference is a single long string, of which the cut leaves half.
+    assert sum(found) / len(found) > 0.995
 
 
 def remarks(source: str) -> list[str]:

@@ -80,6 +80,14 @@ def test_a_question_gets_a_reply_and_no_reward(env: ColBenchEnv) -> None:
     assert (reward, terminated, truncated) == (0.0, False, False)
 
 
+def test_replies_are_cut_as_the_rules_say() -> None:
+    env = ColBenchEnv(TASKS, ScriptedCollaborator(["x" * 500]), LengthScorer())
+    env.reset(seed=1)
+    *_, info = env.step("Why?")
+    assert info["messages"][-1]["content"] == "x" * 400
+    env.close()
+
+
 def test_an_answer_terminates_with_the_scorers_reward(env: ColBenchEnv) -> None:
     env.reset(seed=1)
     _, reward, terminated, truncated, info = env.step("I WANT TO ANSWER: right")

@@ -21,7 +21,7 @@ GRAM = 4
 LONG_RUN = 10
 """Tokens in a row that are no accident even without a symbol of code."""
 MIN_WEIGHT = 3
-"""Names, literals and operators that parsed code must have: `weight > 2` has three, `len(items)` two."""
+"""Names, literals and operators that code must have: `weight > 2` has three, `len(items)` two."""
 
 _STRING = r"""(?P<string>(?<![\w'"])(?:[rbfuRBFU]{1,2})?
     (?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'(?!\w)))"""
@@ -157,7 +157,7 @@ class Reference:
 
     def _add(self, key: int, start: int, end: int) -> None:
         span = self.tokens[start:end]
-        weight = sum(token.word or token.text not in _LAYOUT for token in span)
+        weight = _weight(span)
         # A hyphen or a slash is an operator once it stands in code that was parsed.
         symbolic = any(token.symbolic or token.text in ("-", "/") for token in span)
         if weight >= MIN_WEIGHT:
@@ -312,7 +312,11 @@ def _copied_runs(
 def _is_code(run: Sequence[Token]) -> bool:
     if len(run) >= LONG_RUN:
         return True
-    return any(token.symbolic for token in run) and sum(token.word for token in run) >= 2
+    return any(token.symbolic for token in run) and _weight(run) >= MIN_WEIGHT
+
+
+def _weight(tokens: Sequence[Token]) -> int:
+    return sum(token.word or token.text not in _LAYOUT for token in tokens)
 
 
 # ---------------------------------------------------------------- parsed code
