@@ -164,7 +164,7 @@ def test_a_missing_file_and_a_folder_are_data_errors(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end_is_not_taken_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sweetrl.records.MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("sweetrl.records.reading.MAX_LINE_BYTES", 1000)
     path = tmp_path / "items.jsonl"
     path.write_bytes(b'{"id": "a"}\n' + b"x" * 5000)
     with pytest.raises(DataError, match=r"items.jsonl:2: line too long"):
@@ -217,7 +217,7 @@ def test_nothing_changes_when_a_finished_run_is_run_again(
 ) -> None:
     path = tmp_path / "items.jsonl"
     write_items(path, Item(id="a"))
-    monkeypatch.setattr("sweetrl.records._now", lambda: "a later time")
+    monkeypatch.setattr("sweetrl.records.log.now", lambda: "a later time")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     write_items(path)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

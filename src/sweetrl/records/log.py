@@ -1,258 +1,25 @@
-"""Record files: JSON lines that survive crashes, and refuse to be mixed.
-
-Reading streams and names file, line and field in every complaint. Writing appends one whole record per
-`write`, so that a crash can at worst tear the last line, which the next run detects and removes. Each file
-`verdicts.jsonl` has a run card `verdicts.run.json` beside it: the configuration it belongs to, written before
-the first record, and its provenance, completed after the last.
-"""
+"""Writing record files: append, resume, lock, and refuse to mix runs."""
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import os
-import platform
 import stat
-import time
-from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
-from importlib import metadata
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import fields
 
 from sweetrl.errors import ConfigError, DataError, UsageError
+from sweetrl.records.cards import RunCard, card_path, installed_versions, now, read_card, unfinish, write_card
+from sweetrl.records.files import unwritable
+from sweetrl.records.ids import IdSet
+from sweetrl.records.reading import LineDecoder, read_lines
 
-T = TypeVar("T")
 Record = TypeVar("Record", bound=Struct)
-
-MAX_LINE_BYTES = 64 << 20
-"""No record is this long; a longer line is some other kind of file."""
-
-
-# ---------------------------------------------------------------- reading
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The non-blank lines of a file with their numbers, counted from 1."""
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while line := file.readline(MAX_LINE_BYTES):
-                number += 1
-                if number == 1:
-                    line = line.removeprefix(b"\xef\xbb\xbf")
-                if len(line) == MAX_LINE_BYTES:
-                    raise DataError("line too long: this is not a file of JSON lines", path=path, line=number)
-                if line and not line.isspace():
-                    yield number, line
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
-def unreadable(path: Path, error: OSError) -> DataError:
-    """The one-line form of a failed `open` or `read`."""
-    if isinstance(error, FileNotFoundError):
-        return DataError("no such file", path=path)
-    if isinstance(error, IsADirectoryError):
-        return DataError("is a folder, a file of JSON lines was expected", path=path)
-    return DataError(f"cannot be read: {error.strerror}", path=path)
-
-
-class LineDecoder(Generic[T]):
-    """Decodes one line into a record; says file, line and field when it cannot."""
-
-    def __init__(self, record_type: type[T], path: Path) -> None:
-        self._type = record_type
-        self._decoder = msgspec.json.Decoder(record_type)
-        self._path = path
-
-    def __call__(self, number: int, line: bytes) -> T:
-        """The record in `line`, which is line `number` of the file, counted from 1."""
-        try:
-            return self._decoder.decode(line)
-        except msgspec.ValidationError as error:
-            message = _wrong_schema(self._type, line) or _one_line(error)
-            raise DataError(message, path=self._path, line=number) from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            torn = "" if line.endswith(b"\n") else " (the line has no end: was the file cut off?)"
-            raise DataError(
-                f"not valid JSON: {_one_line(error)}{torn}", path=self._path, line=number
-            ) from None
-
-
-def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
-    """The records of a file, one at a time. A file without any is an error."""
-    decode = LineDecoder(record_type, path)
-    empty = True
-    for number, line in read_lines(path):
-        empty = False
-        yield decode(number, line)
-    if empty:
-        raise DataError("has no records", path=path)
-
-
-class _Schema(Struct):
-    """The one field that every record of ours has in common."""
-
-    schema: str | None = None
-
-
-def _wrong_schema(record_type: object, line: bytes) -> str | None:
-    """What to say of a line that carries another schema than `record_type`; None if that is not its fault."""
-    wanted = _schema_of(record_type)
-    try:
-        found = msgspec.json.decode(line, type=_Schema).schema
-    except msgspec.DecodeError:
-        return None
-    if wanted is None or found is None or found == wanted:
-        return None
-    if found.partition("/")[0] == wanted.partition("/")[0]:
-        return f"written by another version of sweetrl: schema {found}, this one reads {wanted}"
-    return f"a record of schema {found}, where {wanted} was expected; is it the right file?"
-
-
-def _schema_of(record_type: object) -> str | None:
-    if not (isinstance(record_type, type) and issubclass(record_type, Struct)):
-        return None
-    return next((field.default for field in fields(record_type) if field.name == "schema"), None)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
-# ---------------------------------------------------------------- ids
-
-
-class IdSet:
-    """A set of strings at 8 bytes each: 64-bit digests in sorted arrays.
-
-    Resuming must know what is done without holding it: a million ids take 9 MB instead of 100. Two of a
-    million ids share a digest with probability 3e-8.
-    """
-
-    def __init__(self) -> None:
-        # By first byte, so that an insertion moves few of its neighbours.
-        self._buckets = [array("Q") for _ in range(256)]
-        self._count = 0
-
-    def add(self, text: str) -> bool:
-        """Add `text`; False if it was there."""
-        key = self._key(text)
-        bucket, at = self._place(key)
-        if key in bucket[at : at + 1]:
-            return False
-        bucket.insert(at, key)
-        self._count += 1
-        return True
-
-    def __contains__(self, text: str) -> bool:
-        key = self._key(text)
-        bucket, at = self._place(key)
-        return key in bucket[at : at + 1]
-
-    def __len__(self) -> int:
-        return self._count
-
-    def _place(self, key: int) -> tuple["array[int]", int]:
-        bucket = self._buckets[key >> 56]
-        return bucket, bisect_left(bucket, key)
-
-    @staticmethod
-    def _key(text: str) -> int:
-        raw = text.encode("utf-8", "surrogatepass")
-        return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big")
-
-
-# ---------------------------------------------------------------- run cards
-
-
-class RunCard(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which run a record file belongs to, and how it came about."""
-
-    schema: Literal["run/1"] = "run/1"
-    command: str
-    """The stage, for example `score`."""
-    config: dict[str, Any]
-    """Everything that shapes a record; a resumed run must have the same."""
-    versions: dict[str, str]
-    started: str
-    finished: str | None = None
-    """None while the run is incomplete."""
-    records: int | None = None
-    sha256: str | None = None
-    """Of the finished record file."""
-
-
-def card_path(path: Path) -> Path:
-    """Where the run card of a record file lies."""
-    return path.with_name(path.name.removesuffix(".jsonl") + ".run.json")
-
-
-def read_card(path: Path) -> RunCard:
-    """The run card of the record file `path`."""
-    beside = card_path(path)
-    try:
-        return msgspec.json.decode(beside.read_bytes(), type=RunCard)
-    except OSError as error:
-        raise unreadable(beside, error) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"not a run card: {_one_line(error)}", path=beside) from None
-
-
-def _write_card(path: Path, card: RunCard) -> None:
-    write_atomically(card_path(path), msgspec.json.format(msgspec.json.encode(card)) + b"\n")
-
-
-def _unfinish(path: Path, card: RunCard) -> None:
-    """Take back that the run is complete, before a change that makes it untrue."""
-    if card.finished is not None:
-        card.finished = card.records = card.sha256 = None
-        _write_card(path, card)
-
-
-def installed_versions() -> dict[str, str]:
-    """What a result may depend on."""
-    return {
-        "sweetrl": metadata.version("sweetrl"),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-    }
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`, or leave it as it was."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise unwritable(path, error) from error
-
-
-def unwritable(path: Path, error: OSError) -> UsageError:
-    """The one-line form of a failed write."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return UsageError(f"{path}: no space left; free some and run the same command again to go on")
-    return UsageError(f"{path}: cannot be written: {error.strerror}; choose another output with -o")
-
-
-# ---------------------------------------------------------------- writing
 
 
 class RecordLog(Generic[Record]):
@@ -292,7 +59,7 @@ class RecordLog(Generic[Record]):
         if identity in self._ids:
             raise DataError(f"a second record for {identity}", path=self.path)
         line = self._encode(record) + b"\n"
-        _unfinish(self.path, self._card)
+        unfinish(self.path, self._card)
         try:
             view = memoryview(line)
             while view:
@@ -323,8 +90,8 @@ class RecordLog(Generic[Record]):
         except OSError as error:
             raise unwritable(self.path, error) from error
         if self._card.sha256 != digest:
-            self._card.finished, self._card.records, self._card.sha256 = _now(), len(self), digest
-            _write_card(self.path, self._card)
+            self._card.finished, self._card.records, self._card.sha256 = now(), len(self), digest
+            write_card(self.path, self._card)
         return self._card
 
     def close(self) -> None:
@@ -366,7 +133,7 @@ def open_log(
         ids, marks, redo = _take_stock(path, record_type, identity, settled, mark)
         torn = _torn_bytes(descriptor)
         if torn or redo:
-            _unfinish(path, card)
+            unfinish(path, card)
         if torn:
             os.ftruncate(descriptor, os.fstat(descriptor).st_size - torn)
         if redo:
@@ -439,8 +206,8 @@ def _claim(path: Path, descriptor: int, command: str, config: dict[str, Any]) ->
             )
         _refuse_mixing(path, old, command, config)
         return old
-    card = RunCard(command=command, config=config, versions=installed_versions(), started=_now())
-    _write_card(path, card)
+    card = RunCard(command=command, config=config, versions=installed_versions(), started=now())
+    write_card(path, card)
     return card
 
 

@@ -1,0 +1,29 @@
+"""Record files: JSON lines that survive crashes, and refuse to be mixed.
+
+Reading streams and names file, line and field in every complaint. Writing appends one whole record per
+`write`, so that a crash can at worst tear the last line, which the next run detects and removes. Each file
+`verdicts.jsonl` has a run card `verdicts.run.json` beside it: the configuration it belongs to, written before
+the first record, and its provenance, completed after the last.
+"""
+
+from sweetrl.records.cards import RunCard, card_path, installed_versions, read_card
+from sweetrl.records.files import unreadable, unwritable, write_atomically
+from sweetrl.records.ids import IdSet
+from sweetrl.records.log import RecordLog, open_log
+from sweetrl.records.reading import LineDecoder, read_lines, read_records
+
+__all__ = [
+    "IdSet",
+    "LineDecoder",
+    "RecordLog",
+    "RunCard",
+    "card_path",
+    "installed_versions",
+    "open_log",
+    "read_card",
+    "read_lines",
+    "read_records",
+    "unreadable",
+    "unwritable",
+    "write_atomically",
+]

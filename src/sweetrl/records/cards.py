@@ -1,0 +1,73 @@
+"""Run cards: which run a record file belongs to, and how it came about."""
+
+import platform
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from sweetrl.errors import DataError
+from sweetrl.records.files import unreadable, write_atomically
+from sweetrl.records.reading import one_line
+
+
+class RunCard(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which run a record file belongs to, and how it came about."""
+
+    schema: Literal["run/1"] = "run/1"
+    command: str
+    """The stage, for example `score`."""
+    config: dict[str, Any]
+    """Everything that shapes a record; a resumed run must have the same."""
+    versions: dict[str, str]
+    started: str
+    finished: str | None = None
+    """None while the run is incomplete."""
+    records: int | None = None
+    sha256: str | None = None
+    """Of the finished record file."""
+
+
+def card_path(path: Path) -> Path:
+    """Where the run card of a record file lies."""
+    return path.with_name(path.name.removesuffix(".jsonl") + ".run.json")
+
+
+def read_card(path: Path) -> RunCard:
+    """The run card of the record file `path`."""
+    beside = card_path(path)
+    try:
+        return msgspec.json.decode(beside.read_bytes(), type=RunCard)
+    except OSError as error:
+        raise unreadable(beside, error) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"not a run card: {one_line(error)}", path=beside) from None
+
+
+def write_card(path: Path, card: RunCard) -> None:
+    """Put the card beside the record file `path`."""
+    write_atomically(card_path(path), msgspec.json.format(msgspec.json.encode(card)) + b"\n")
+
+
+def unfinish(path: Path, card: RunCard) -> None:
+    """Take back that the run is complete, before a change that makes it untrue."""
+    if card.finished is not None:
+        card.finished = card.records = card.sha256 = None
+        write_card(path, card)
+
+
+def installed_versions() -> dict[str, str]:
+    """What a result may depend on."""
+    return {
+        "sweetrl": metadata.version("sweetrl"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+
+
+def now() -> str:
+    """The time as run cards have it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

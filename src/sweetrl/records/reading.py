@@ -1,0 +1,98 @@
+"""Reading record files: one record at a time, with file, line and field in every complaint."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import fields
+
+from sweetrl.errors import DataError
+from sweetrl.records.files import unreadable
+
+T = TypeVar("T")
+
+MAX_LINE_BYTES = 64 << 20
+"""No record is this long; a longer line is some other kind of file."""
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The non-blank lines of a file with their numbers, counted from 1."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(MAX_LINE_BYTES):
+                number += 1
+                if number == 1:
+                    line = line.removeprefix(b"\xef\xbb\xbf")
+                if len(line) == MAX_LINE_BYTES:
+                    raise DataError("line too long: this is not a file of JSON lines", path=path, line=number)
+                if line and not line.isspace():
+                    yield number, line
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+class LineDecoder(Generic[T]):
+    """Decodes one line into a record; says file, line and field when it cannot."""
+
+    def __init__(self, record_type: type[T], path: Path) -> None:
+        self._type = record_type
+        self._decoder = msgspec.json.Decoder(record_type)
+        self._path = path
+
+    def __call__(self, number: int, line: bytes) -> T:
+        """The record in `line`, which is line `number` of the file, counted from 1."""
+        try:
+            return self._decoder.decode(line)
+        except msgspec.ValidationError as error:
+            message = _wrong_schema(self._type, line) or one_line(error)
+            raise DataError(message, path=self._path, line=number) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            torn = "" if line.endswith(b"\n") else " (the line has no end: was the file cut off?)"
+            raise DataError(
+                f"not valid JSON: {one_line(error)}{torn}", path=self._path, line=number
+            ) from None
+
+
+def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
+    """The records of a file, one at a time. A file without any is an error."""
+    decode = LineDecoder(record_type, path)
+    empty = True
+    for number, line in read_lines(path):
+        empty = False
+        yield decode(number, line)
+    if empty:
+        raise DataError("has no records", path=path)
+
+
+class _Schema(Struct):
+    """The one field that every record of ours has in common."""
+
+    schema: str | None = None
+
+
+def _wrong_schema(record_type: object, line: bytes) -> str | None:
+    """What to say of a line that carries another schema than `record_type`; None if that is not its fault."""
+    wanted = _schema_of(record_type)
+    try:
+        found = msgspec.json.decode(line, type=_Schema).schema
+    except msgspec.DecodeError:
+        return None
+    if wanted is None or found is None or found == wanted:
+        return None
+    if found.partition("/")[0] == wanted.partition("/")[0]:
+        return f"written by another version of sweetrl: schema {found}, this one reads {wanted}"
+    return f"a record of schema {found}, where {wanted} was expected; is it the right file?"
+
+
+def _schema_of(record_type: object) -> str | None:
+    if not (isinstance(record_type, type) and issubclass(record_type, Struct)):
+        return None
+    return next((field.default for field in fields(record_type) if field.name == "schema"), None)
+
+
+def one_line(error: Exception) -> str:
+    """The error's text without line breaks."""
+    return " ".join(str(error).split())
