@@ -6,6 +6,8 @@ company is run again in a process of its own, so that no code can spoil another'
 
 import marshal
 import os
+import select
+import time
 from typing import Any
 
 from sweetrl.errors import SandboxError
@@ -30,7 +32,9 @@ class Resident:
         try:
             jobs, results = self._pipes or self._start()
             content = marshal.dumps(job)
-            _write(jobs, LENGTH.pack(len(content)) + content)
+            if not _deliver(jobs, LENGTH.pack(len(content)) + content, self._zygote.limits.call_seconds):
+                self._stop()
+                return None
             run = Watch(self._zygote, results, self._zygote.limits, deadline).collect(0, budgets)
             if run.refused:
                 return None
@@ -51,7 +55,8 @@ class Resident:
     def _start(self) -> tuple[int, int]:
         self._pipes = self._zygote.fork(SERVE)
         self._served = 0
-        _write(self._pipes[0], UNFILTERED if self._zygote.unfiltered else FILTERED)
+        os.set_blocking(self._pipes[0], False)
+        os.write(self._pipes[0], UNFILTERED if self._zygote.unfiltered else FILTERED)
         return self._pipes
 
     def _stop(self) -> None:
@@ -64,7 +69,17 @@ class Resident:
         self._pipes = None
 
 
-def _write(descriptor: int, content: bytes) -> None:
+def _deliver(descriptor: int, content: bytes, seconds: float) -> bool:
+    """Write it all; False if the process is gone, or does not come to read it in time."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    give_up = time.monotonic() + seconds
     view = memoryview(content)
     while view:
-        view = view[os.write(descriptor, view) :]
+        if not poll.poll(max(0.0, give_up - time.monotonic()) * 1000):
+            return False
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BrokenPipeError:
+            return False
+    return True
