@@ -14,6 +14,9 @@ from sweetrl.sandbox.isolation import Isolation, choose_isolation
 from sweetrl.sandbox.residents import Resident
 from sweetrl.sandbox.zygotes import Limits, Run, Zygote
 
+_MAX_DETAIL = 400
+"""Characters of what a process says about a failure; it may lie about their number, too."""
+
 
 class Program(Struct, frozen=True, kw_only=True):
     """Untrusted code and the calls to make of it."""
@@ -96,6 +99,7 @@ class Sandbox:
         self.isolation = choose_isolation(isolation)
         self._packages = packages
         self._hash_seed = hash_seed
+        self._closed = False
         self._free: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         self._workers: list[_Worker] = [_Worker() for _ in range(workers)]
         for worker in self._workers:
@@ -113,7 +117,8 @@ class Sandbox:
             self._free.put(worker)
 
     def close(self) -> None:
-        """End all processes, those of running programs included."""
+        """End all processes, those of running programs included; they end in a `SandboxError`."""
+        self._closed = True
         for worker in self._workers:
             worker.close()
 
@@ -126,6 +131,8 @@ class Sandbox:
         self.close()
 
     def _attempt(self, worker: _Worker, program: Program) -> list[Result]:
+        if self._closed:
+            raise SandboxError("the sandbox is closed")
         # A package is loaded before forking, but only for programs that mention it: it makes forks dearer.
         packages = tuple(name for name in self._packages if any(name in source for source in program.sources))
         try:
@@ -178,8 +185,8 @@ class Sandbox:
 
     def _unfinished(self, run: Run, left: int) -> list[Result]:
         """What the process's end means for the call it was at, and perhaps for the rest."""
-        if not run.confined:
-            raise SandboxError("a process ended before it was confined")
+        if not run.confined:  # its word can be trusted: a careful process says so before it runs the code
+            raise SandboxError(f"a process could not be confined: {run.broken or 'it ended early'}")
         if not run.overran:
             return [Raised(_death(run.exit_code))]
         limit = TimedOut(f"more than {self.limits.call_seconds:g} s")
@@ -212,7 +219,7 @@ def _compiled(call: str) -> CodeType | str:
 def _result(kind: bytes, payload: bytes) -> Result:
     if kind == VALUE:
         return Returned(payload)
-    text = payload.decode("utf-8", "replace")
+    text = payload.decode("utf-8", "replace")[:_MAX_DETAIL]
     return Raised(text) if kind == RAISED else Unusable(text)
 
 
