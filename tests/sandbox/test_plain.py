@@ -119,7 +119,7 @@ def test_plain_code_gives_the_same_in_company_and_alone(sandbox: Sandbox, source
     assert all(isinstance(each, Returned) for each in together)
 
 
-LOTTERY = "import random\ndef solve(x):\n    garbage = [[] for _ in range(200000)]\n    return random.randint(1, 10**9)\n"
+LOTTERY = "import random\ndef solve(x):\n    heap = [[] for _ in range(200000)]\n    return random.randint(1, 10**9)\n"
 
 
 @pytest.mark.parametrize(
