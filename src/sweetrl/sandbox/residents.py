@@ -10,6 +10,8 @@ import select
 import time
 from typing import Any
 
+from msgspec import Struct
+
 from sweetrl.errors import SandboxError
 from sweetrl.sandbox.inside.runner import FILTERED, LENGTH, UNFILTERED, VALUE
 from sweetrl.sandbox.inside.zygote import SERVE
@@ -17,6 +19,14 @@ from sweetrl.sandbox.zygotes import Watch, Zygote
 
 _JOBS_PER_PROCESS = 500
 """After that many a fresh one takes over, whatever the old one may have gathered."""
+
+
+class Company(Struct, frozen=True):
+    """What came of a job among others."""
+
+    encoded: list[bytes] | None = None
+    """The results; None if the job must have a process of its own."""
+    overran: bool = False
 
 
 class Resident:
@@ -27,17 +37,17 @@ class Resident:
         self._pipes: tuple[int, int] | None = None
         self._served = 0
 
-    def run(self, job: dict[str, Any], budgets: list[int], deadline: float) -> list[bytes] | None:
-        """The encoded results, or None if the job must have a process of its own."""
+    def run(self, job: dict[str, Any], budgets: list[int], deadline: float) -> Company:
+        """Run the job if its code is plain."""
         try:
             jobs, results = self._pipes or self._start()
             content = marshal.dumps(job)
             if not _deliver(jobs, LENGTH.pack(len(content)) + content, self._zygote.limits.call_seconds):
                 self._stop()
-                return None
+                return Company()
             run = Watch(self._zygote, results, self._zygote.limits, deadline).collect(0, budgets)
             if run.refused:
-                return None
+                return Company()
             self._served += 1
             finished = len(run.frames) == len(budgets)
             if not finished or self._served >= _JOBS_PER_PROCESS:
@@ -45,7 +55,7 @@ class Resident:
         except (OSError, EOFError) as error:
             raise SandboxError(f"the sandbox broke off: {type(error).__name__}: {error}") from error
         clean = finished and all(kind == VALUE for kind, _ in run.frames)
-        return [payload for _, payload in run.frames] if clean else None
+        return Company([payload for _, payload in run.frames] if clean else None, run.overran)
 
     def close(self) -> None:
         """End the process and its zygote."""
