@@ -26,7 +26,7 @@ from sweetrl.types import BackendSecret, Ending, Episode, Kind, Task, Verdict
 
 SECRET = "SECRET-OF-THE-HOUSE"
 ENVIRONMENT_NAME = "SWEETRL_CANARY"
-LIMITS = Limits(call_seconds=0.5, total_seconds=3.0)
+LIMITS = Limits(call_seconds=0.4, total_seconds=2.0)
 _PR_SET_CHILD_SUBREAPER = 36
 
 REFERENCES = {

@@ -303,7 +303,7 @@ def {fn}(*a, **k):
     "ends_at_the_limit": """
 import os, time
 def {fn}(*a, **k):
-    time.sleep(0.4995)
+    time.sleep(0.3995)
     os._exit(0)
 """,
     "redos_in_the_fence": "```" + " " * 300_000 + "`x\ndef {fn}(*a, **k):\n    return '__wrong__'\n",

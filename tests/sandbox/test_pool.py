@@ -94,6 +94,12 @@ def test_results_beyond_the_budget_are_unusable(sandbox: Sandbox) -> None:
     assert results == [Unusable("result is larger than 100 bytes"), Returned(b'"xxxxxxxxxx"')]
 
 
+def test_a_long_error_needs_no_budget(sandbox: Sandbox) -> None:
+    (result,) = run(sandbox, "import os\nraise ValueError('\\U0001f600' * 1000)", "1", budgets=(1,))
+    assert isinstance(result, Raised)
+    assert result.error.startswith("ValueError: \U0001f600")
+
+
 def test_what_a_process_says_about_a_failure_is_cut(sandbox: Sandbox) -> None:
     source = (
         "import os, struct\nfor fd in range(3, 64):\n    try:\n"

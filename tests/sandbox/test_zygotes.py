@@ -69,7 +69,7 @@ def test_any_stream_ends_in_results_that_are_in_order_and_within_budget(
     assert start + len(run.frames) <= max(len(BUDGETS), start)
     for budget, (kind, payload) in zip(BUDGETS[start:], run.frames, strict=False):
         assert kind in (VALUE, RAISED, UNUSABLE)
-        assert len(payload) <= max(budget, 1024)
+        assert len(payload) <= max(budget, 2048)
         assert frame(kind, start + run.frames.index((kind, payload)), payload) in content
 
 
@@ -94,7 +94,7 @@ def test_a_result_out_of_turn_ends_the_reading() -> None:
 
 
 def test_a_result_beyond_its_budget_ends_the_reading() -> None:
-    run = collect(frame(CONFINED, 0) + frame(VALUE, 0, b"1") + frame(VALUE, 1, b"x" * 2000))
+    run = collect(frame(CONFINED, 0) + frame(VALUE, 0, b"1") + frame(VALUE, 1, b"x" * 3000))
     assert run.frames == [(VALUE, b"1")]
     assert not run.overran
 

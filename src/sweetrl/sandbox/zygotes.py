@@ -33,6 +33,8 @@ _ENVIRONMENT = {"PYTHONPATH": str(HOME), "LC_ALL": "C.UTF-8", "TZ": "UTC", "OPEN
 _MULTIARCH, _LIBRARY_FOLDER, _SHARED_LIBRARY = sysconfig.get_config_vars("MULTIARCH", "LIBDIR", "INSTSONAME")
 _START_SECONDS = 30.0
 _END_SECONDS = 1.0
+_LARGEST_DETAIL = 2048
+"""Bytes that the description of an error may take, however small the budget of its call."""
 _STARVED = 4.0
 """How many times its limit a call may take while the machine keeps it from running."""
 
@@ -199,7 +201,7 @@ class Watch:
         self._restart_clock()
         while start + len(run.frames) < len(budgets):
             index = start + len(run.frames)
-            frame = self._next_frame(largest=max(budgets[index], 1024))
+            frame = self._next_frame(largest=max(budgets[index], _LARGEST_DETAIL))
             if frame is None:
                 run.overran = not self._ended
                 break
