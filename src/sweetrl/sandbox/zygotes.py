@@ -339,7 +339,9 @@ def _library_paths() -> list[str]:
     entries = [
         str(entry) for entry in library.iterdir() if entry.name not in ("site-packages", "dist-packages")
     ]
-    shared = [f"/usr/lib/{_MULTIARCH}", f"/lib/{_MULTIARCH}"]
+    # Interpreters that bring their own libraries (conda's, for example) keep them next to the standard library.
+    brought = map(str, Path(str(_LIBRARY_FOLDER)).glob("lib*.so*"))
+    shared = [f"/usr/lib/{_MULTIARCH}", f"/lib/{_MULTIARCH}", *brought]
     return [
         *entries,
         *shared,
