@@ -90,7 +90,7 @@ def judged() -> dict[str, bool]:
     return json.loads(done.stdout)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     with Sandbox(limits=Limits(call_seconds=1.0, total_seconds=4.0)) as sandbox:
         yield sandbox
@@ -122,26 +122,64 @@ def test_plain_code_gives_the_same_in_company_and_alone(sandbox: Sandbox, source
 LOTTERY = "import random\ndef solve(x):\n    heap = [[] for _ in range(200000)]\n    return random.randint(1, 10**9)\n"
 
 
-@pytest.mark.parametrize(
-    "poison",
-    [
-        "import random\ndef solve(x):\n    random.seed(7)\n    return random.gauss(0, 1)\n",
+PROBE = """
+import json, random, re
+from collections import Counter
+from datetime import datetime
+from typing import Dict, List
+def solve(x: List[int]) -> Dict[str, int]:
+    day = datetime.strptime('2024-05-06', '%Y-%m-%d').strftime('%A %j')
+    return [json.dumps({'b': [1, 2.5, None]}), re.sub(r'(a)', r'<\\1>', 'aab'), Counter('aab').most_common(1), day,
+            random.random(), random.gauss(0, 1), random.sample(range(99), 5), f'{3.14159:.2f}', hash('abc')]
+"""
+POISONS = {
+    "seed": "import random\ndef solve(x):\n    random.seed(7)\n    return random.gauss(0, 1)\n",
+    "finaliser": (
         "import random\ndef trap():\n    try:\n        yield 1\n    finally:\n        random.seed(7)\n"
-        "held = trap()\nnext(held)\ndef solve(x):\n    return 1\n",
+        "held = trap()\nnext(held)\ndef solve(x):\n    return 1\n"
+    ),
+    "argparse": (
         "from json import tool\nimport random\ndef solve(x):\n    parser = tool.argparse.ArgumentParser()\n"
         "    parser.add_argument('--randint', type=lambda text: (lambda a, b: 7))\n"
-        "    parser.parse_known_args(['--randint', '1'], namespace=random)\n    return 1\n",
-        "import ｒandom\ndef solve(x):\n    return ｒandom.random() < 2\n",
+        "    parser.parse_known_args(['--randint', '1'], namespace=random)\n    return 1\n"
+    ),
+    "other spelling": "import ｒandom\ndef solve(x):\n    return ｒandom.random() < 2\n",
+    "typing cache": (
         "from typing import List\nimport random\ndef trap():\n    yield random.seed(7)\nheld = trap()\n"
-        "def solve(x):\n    List[lambda: next(held)]\n    return 1\n",
-        "def randint(a, b):\n    return 7\nrandom = [randint]\ndef solve(x):\n    return 1\n",
-    ],
-    ids=["seed", "finaliser", "argparse", "other spelling", "typing cache", "shadows"],
-)
-def test_what_ran_before_does_not_change_a_result(sandbox: Sandbox, poison: str) -> None:
-    before = run(sandbox, LOTTERY)
+        "def solve(x):\n    List[lambda: next(held)]\n    return 1\n"
+    ),
+    "shadows": "def randint(a, b):\n    return 7\nrandom = [randint]\ndef solve(x):\n    return 1\n",
+    "star import": "from random import *\ndef solve(x):\n    seed(1)\n    return 1\n",
+    "methods of others": (
+        "from collections import Counter\nimport random\ndef solve(x):\n    for each in (random, Counter):\n"
+        "        for change in (Counter.update, dict.update, dict.clear, Counter.pop):\n            try:\n"
+        "                change(each, {'random': 1})\n            except Exception:\n                x = 1\n"
+        "    return 1\n"
+    ),
+    "codecs": (
+        "def solve(x):\n    for name in ('idna', 'rot13', 'undefined', 'nope', 'utf-7', '../os', 'aliases'):\n"
+        "        try:\n            str(b'abc', name)\n        except Exception:\n            x = 1\n    return 1\n"
+    ),
+    "caches of patterns and formats": (
+        "import re\nfrom datetime import datetime\ndef solve(x):\n    for n in range(1000):\n"
+        "        re.search('a' + str(n), 'b')\n    for f in ('%Y', '%m', '%d', '%H', '%M', '%S', '%y'):\n"
+        "        datetime.strptime('10', f) if f != '%Y' else 0\n    return 1\n"
+    ),
+    "deep garbage": (
+        "import itertools\ndef solve(x):\n    held, chain, nested = None, iter([1]), []\n"
+        "    for _ in range(200000):\n        held = lambda held=held: held\n"
+        "        chain, nested = itertools.chain(chain), [nested]\n    return 1\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("probe", [LOTTERY, PROBE], ids=["chance", "library"])
+@pytest.mark.parametrize("poison", POISONS.values(), ids=POISONS)
+def test_what_ran_before_does_not_change_a_result(sandbox: Sandbox, poison: str, probe: str) -> None:
+    before = run(sandbox, probe)
+    assert isinstance(before[0], Returned)
     run(sandbox, poison)
-    assert run(sandbox, LOTTERY) == before
+    assert run(sandbox, probe) == before
 
 
 def test_memory_that_plain_code_leaves_in_caches_is_not_missing_later(sandbox: Sandbox) -> None:
