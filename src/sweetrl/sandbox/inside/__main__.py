@@ -1,0 +1,5 @@
+"""Entry point of the zygote process."""
+
+from .zygote import main
+
+main()

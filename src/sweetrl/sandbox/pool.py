@@ -1,0 +1,222 @@
+"""`Sandbox`: run programs that nobody trusts, many at a time."""
+
+import functools
+import queue
+import time
+from types import CodeType, TracebackType
+from typing import Any, Literal, Self
+
+from msgspec import Struct
+
+from sweetrl.errors import SandboxError
+from sweetrl.sandbox.inside.runner import RAISED, VALUE
+from sweetrl.sandbox.isolation import Isolation, choose_isolation
+from sweetrl.sandbox.residents import Resident
+from sweetrl.sandbox.zygotes import Limits, Run, Zygote
+
+
+class Program(Struct, frozen=True, kw_only=True):
+    """Untrusted code and the calls to make of it."""
+
+    sources: tuple[str, ...]
+    """Readings of the same answer, best first; the first one that compiles and defines `defines` is run."""
+    defines: str = ""
+    calls: tuple[str, ...]
+    """Expressions, each evaluated after running the source anew."""
+    scope: Literal["module", "official"] = "module"
+    """`official` runs the source as the paper's scorer does: inside a function."""
+    seed: int = 0
+    """What `random` is seeded with before each call."""
+    alone: bool = False
+    """Never share a process with other programs, not even if the source is plain."""
+    budgets: tuple[int, ...] = ()
+    """Largest encoded result of each call in bytes; empty for the limit's."""
+
+
+class Returned(Struct, frozen=True):
+    """The call returned; `values.decode` reads the result."""
+
+    encoded: bytes
+
+
+class Raised(Struct, frozen=True):
+    """The call raised, or took its process down."""
+
+    error: str
+
+
+class TimedOut(Struct, frozen=True):
+    """The call took too long."""
+
+    detail: str
+
+
+class Unusable(Struct, frozen=True):
+    """The call returned something that has no plain form or is too large."""
+
+    reason: str
+
+
+Result = Returned | Raised | TimedOut | Unusable
+
+
+class _Worker:
+    """What runs one program at a time; its processes are started when first needed."""
+
+    def __init__(self) -> None:
+        self.zygotes: dict[tuple[str, ...], Zygote] = {}
+        """By the packages that they have loaded."""
+        self.resident: Resident | None = None
+
+    def close(self) -> None:
+        while self.zygotes:
+            self.zygotes.popitem()[1].close()
+        if self.resident is not None:
+            self.resident.close()
+            self.resident = None
+
+
+class Sandbox:
+    """A pool of zygotes. Thread-safe; `run` blocks until a worker is free. Use as a context manager."""
+
+    def __init__(
+        self,
+        *,
+        workers: int = 1,
+        limits: Limits | None = None,
+        isolation: Isolation | None = None,
+        packages: tuple[str, ...] = ("numpy",),
+        hash_seed: int = 0,
+    ) -> None:
+        """`packages` are the third-party packages that code may import, where they are installed.
+
+        `hash_seed` fixes the order of sets of strings, as PYTHONHASHSEED does.
+        """
+        self.limits = limits or Limits()
+        self.isolation = choose_isolation(isolation)
+        self._packages = packages
+        self._hash_seed = hash_seed
+        self._free: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+        self._workers: list[_Worker] = [_Worker() for _ in range(workers)]
+        for worker in self._workers:
+            self._free.put(worker)
+
+    def run(self, program: Program) -> list[Result]:
+        """One result per call. `SandboxError` if the sandbox, as opposed to the code, fails twice."""
+        worker = self._free.get()
+        try:
+            try:
+                return self._attempt(worker, program)
+            except SandboxError:
+                return self._attempt(worker, program)
+        finally:
+            self._free.put(worker)
+
+    def close(self) -> None:
+        """End all processes, those of running programs included."""
+        for worker in self._workers:
+            worker.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _attempt(self, worker: _Worker, program: Program) -> list[Result]:
+        # A package is loaded before forking, but only for programs that mention it: it makes forks dearer.
+        packages = tuple(name for name in self._packages if any(name in source for source in program.sources))
+        try:
+            in_company = None if packages or program.alone else self._run_in_company(worker, program)
+            return in_company or self._run_alone(worker, program, packages)
+        except BaseException:
+            # Whatever happened, the processes are in an unknown state: the next program gets new ones.
+            worker.close()
+            raise
+
+    def _run_in_company(self, worker: _Worker, program: Program) -> list[Result] | None:
+        """Run plain code in a process that others use too; None if it must be run alone."""
+        worker.resident = worker.resident or Resident(self._zygote(()))
+        budgets = self._budgets(program)
+        deadline = time.monotonic() + self.limits.total_seconds
+        job = _job(program, budgets, start=0, careful=False)
+        encoded = worker.resident.run(job, budgets, deadline)
+        return None if encoded is None else [Returned(value) for value in encoded]
+
+    def _run_alone(self, worker: _Worker, program: Program, packages: tuple[str, ...]) -> list[Result]:
+        if packages not in worker.zygotes:
+            worker.zygotes[packages] = self._zygote(packages)
+        return self._run_to_end(worker.zygotes[packages], program)
+
+    def _zygote(self, packages: tuple[str, ...]) -> Zygote:
+        return Zygote(self.isolation, self.limits, packages, self._hash_seed)
+
+    def _budgets(self, program: Program) -> list[int]:
+        return list(program.budgets) or [self.limits.result_bytes] * len(program.calls)
+
+    def _run_to_end(self, zygote: Zygote, program: Program) -> list[Result]:
+        """Run all calls, in as many processes as it takes: one, unless a call kills or overruns its process."""
+        results: list[Result] = []
+        count = len(program.calls)
+        budgets = self._budgets(program)
+        deadline = time.monotonic() + self.limits.total_seconds
+        careful = False
+        while len(results) < count:
+            if time.monotonic() >= deadline:
+                results += [TimedOut("not run: the time for all calls was used up")] * (count - len(results))
+                break
+            job = _job(program, budgets, start=len(results), careful=careful)
+            run = zygote.run(job, budgets, deadline)
+            results += [_result(kind, payload) for kind, payload in run.frames]
+            if len(results) < count and careful:
+                results += self._unfinished(run, count - len(results))
+            # A process that gathers results may take finished ones down with it: from here on, one by one.
+            careful = True
+        return results
+
+    def _unfinished(self, run: Run, left: int) -> list[Result]:
+        """What the process's end means for the call it was at, and perhaps for the rest."""
+        if not run.confined:
+            raise SandboxError("a process ended before it was confined")
+        if not run.overran:
+            return [Raised(_death(run.exit_code))]
+        limit = TimedOut(f"more than {self.limits.call_seconds:g} s")
+        # Code that does not even load within the limit will not do so for the next call either.
+        return [limit] if run.loaded else [limit] * left
+
+
+def _job(program: Program, budgets: list[int], *, start: int, careful: bool) -> dict[str, Any]:
+    return {
+        "sources": list(program.sources),
+        "defines": program.defines,
+        "calls": [_compiled(call) for call in program.calls],
+        "scope": program.scope,
+        "seed": program.seed,
+        "budgets": budgets,
+        "start": start,
+        "careful": careful,
+    }
+
+
+@functools.lru_cache(maxsize=1 << 15)
+def _compiled(call: str) -> CodeType | str:
+    """The call as code, which saves compiling it for every answer; as text if the error is to come out there."""
+    try:
+        return compile(call, "<call>", "eval", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return call
+
+
+def _result(kind: bytes, payload: bytes) -> Result:
+    if kind == VALUE:
+        return Returned(payload)
+    text = payload.decode("utf-8", "replace")
+    return Raised(text) if kind == RAISED else Unusable(text)
+
+
+def _death(exit_code: int | None) -> str:
+    if exit_code is not None and exit_code < 0:
+        return f"the process was killed by signal {-exit_code}"
+    return "the process ended without a result"

@@ -1,0 +1,70 @@
+"""A process that runs plain code, job after job, because it need not fear it.
+
+`inside.plain` says what is plain. Only clean results count: code that raises, overruns or fails in any way in
+company is run again in a process of its own, so that no code can spoil another's result by what it leaves behind.
+"""
+
+import marshal
+import os
+from typing import Any
+
+from sweetrl.errors import SandboxError
+from sweetrl.sandbox.inside.runner import FILTERED, LENGTH, UNFILTERED, VALUE
+from sweetrl.sandbox.inside.zygote import SERVE
+from sweetrl.sandbox.zygotes import Watch, Zygote
+
+_JOBS_PER_PROCESS = 500
+"""After that many a fresh one takes over, whatever the old one may have gathered."""
+
+
+class Resident:
+    """Runs plain jobs in one process after another, forked from a zygote of its own."""
+
+    def __init__(self, zygote: Zygote) -> None:
+        self._zygote = zygote
+        self._pipes: tuple[int, int] | None = None
+        self._served = 0
+
+    def run(self, job: dict[str, Any], budgets: list[int], deadline: float) -> list[bytes] | None:
+        """The encoded results, or None if the job must have a process of its own."""
+        try:
+            jobs, results = self._pipes or self._start()
+            content = marshal.dumps(job)
+            _write(jobs, LENGTH.pack(len(content)) + content)
+            run = Watch(self._zygote, results, self._zygote.limits, deadline).collect(0, budgets)
+            if run.refused:
+                return None
+            self._served += 1
+            finished = len(run.frames) == len(budgets)
+            if not finished or self._served >= _JOBS_PER_PROCESS:
+                self._stop()
+        except (OSError, EOFError) as error:
+            raise SandboxError(f"the sandbox broke off: {type(error).__name__}: {error}") from error
+        clean = finished and all(kind == VALUE for kind, _ in run.frames)
+        return [payload for _, payload in run.frames] if clean else None
+
+    def close(self) -> None:
+        """End the process and its zygote."""
+        self._zygote.close()
+        self._close_pipes()
+
+    def _start(self) -> tuple[int, int]:
+        self._pipes = self._zygote.fork(SERVE)
+        self._served = 0
+        _write(self._pipes[0], UNFILTERED if self._zygote.unfiltered else FILTERED)
+        return self._pipes
+
+    def _stop(self) -> None:
+        self._zygote.end(kill=True)
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for descriptor in self._pipes or ():
+            os.close(descriptor)
+        self._pipes = None
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,352 @@
+"""The parent's side of a zygote: starting it, handing it a job, and telling time.
+
+One `Zygote` runs one job at a time. A job ends in one of four ways, none of which can be mistaken for another:
+all results are in; the process died; it overran a call's time; or the sandbox itself failed (`SandboxError`).
+"""
+
+import json
+import marshal
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from sweetrl.errors import SandboxError
+from sweetrl.sandbox.inside.runner import BROKEN, CONFINED, HEADER, LOADED, RAISED, REFUSED, UNUSABLE, VALUE
+from sweetrl.sandbox.inside.zygote import ASK, ENDED, JOB, MESSAGE, READY
+from sweetrl.sandbox.isolation import Isolation, available_isolation
+
+HOME = Path(__file__).parent
+"""The folder that holds the package `inside`."""
+_ENVIRONMENT = {"PYTHONPATH": str(HOME), "LC_ALL": "C.UTF-8", "TZ": "UTC", "OPENBLAS_NUM_THREADS": "1"}
+_START_SECONDS = 30.0
+_END_SECONDS = 1.0
+_STARVED = 4.0
+"""How many times its limit a call may take while the machine keeps it from running."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What untrusted code may use up."""
+
+    call_seconds: float = 1.0
+    """Per call, loading the code included."""
+    total_seconds: float = 12.0
+    """For all calls of a program."""
+    memory_bytes: int = 768 << 20
+    result_bytes: int = 1 << 20
+    """Largest encoded result, where the program does not say less."""
+
+
+class Run(Struct):
+    """How far one process got."""
+
+    frames: list[tuple[bytes, bytes]]
+    """Kind and payload of each result, in the order of the calls."""
+    confined: bool = False
+    loaded: bool = False
+    refused: bool = False
+    overran: bool = False
+    exit_code: int | None = None
+
+
+class Zygote:
+    """A warm interpreter that forks a confined process per job."""
+
+    def __init__(
+        self, isolation: Isolation, limits: Limits, packages: tuple[str, ...], hash_seed: int
+    ) -> None:
+        self.limits = limits
+        self.unfiltered = isolation is Isolation.UNSAFE
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            settings = _settings(isolation, limits, packages, theirs.fileno())
+            self._process = subprocess.Popen(  # noqa: S603  our own interpreter
+                _command(isolation, settings),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+                env=_ENVIRONMENT | {"PYTHONHASHSEED": str(hash_seed)},
+                start_new_session=True,
+            )
+        self._control = ours
+        self._early_end: int | None = None
+        self._await_ready()
+
+    def _await_ready(self) -> None:
+        try:
+            kind, *_ = self._receive(_START_SECONDS)
+        except (OSError, EOFError):
+            kind = b""
+        if kind != READY:
+            self._process.kill()
+            _, complaint = self._process.communicate()
+            self.close()
+            lines = complaint.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+            raise SandboxError(f"the sandbox did not start: {lines[-1][:300]}")
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+    def close(self) -> None:
+        """End the zygote and whatever it runs."""
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+    def run(self, job: dict[str, Any], budgets: list[int], deadline: float) -> Run:
+        """Run the job's calls, from its `start` on, in one process."""
+        try:
+            jobs, results = self.fork(JOB)
+            try:
+                _write_and_close(jobs, marshal.dumps(job | {"unfiltered": self.unfiltered}))
+                run = Watch(self, results, self.limits, deadline).collect(job["start"], budgets)
+                run.exit_code = self.end(kill=run.overran)
+            finally:
+                os.close(results)
+        except (OSError, EOFError) as error:
+            raise SandboxError(f"the sandbox broke off: {type(error).__name__}: {error}") from error
+        return run
+
+    def fork(self, kind: bytes) -> tuple[int, int]:
+        """Start a process; where to write its jobs, and where to read their results."""
+        jobs_theirs, jobs = os.pipe2(os.O_CLOEXEC)
+        results, results_theirs = os.pipe2(os.O_CLOEXEC)
+        try:
+            socket.send_fds(self._control, [kind], [jobs_theirs, results_theirs])
+        except OSError:
+            os.close(jobs)
+            os.close(results)
+            raise
+        finally:
+            os.close(jobs_theirs)
+            os.close(results_theirs)
+        return jobs, results
+
+    def ask_process(self) -> int | None:
+        """A pidfd of the running process, for the caller to close; None if it has just ended."""
+        self._control.sendall(ASK)
+        self._control.settimeout(_START_SECONDS)
+        while True:
+            message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE.size, 1)
+            if not message:
+                raise EOFError("the zygote is gone")
+            if message[:1] == ENDED:
+                self._early_end = MESSAGE.unpack(message)[1]
+            else:
+                return descriptors[0] if descriptors else None
+
+    def end(self, *, kill: bool) -> int:
+        """Wait for the process to be gone, killing it if it lingers; its exit code."""
+        if not kill:
+            try:
+                return self._exit_code(_END_SECONDS)
+            except TimeoutError:
+                pass
+        process = self.ask_process()
+        if process is not None:
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+            os.close(process)
+        return self._exit_code(_START_SECONDS)
+
+    def _exit_code(self, timeout: float) -> int:
+        if self._early_end is None:
+            kind, self._early_end, *_ = self._receive(timeout)
+            if kind != ENDED:
+                raise EOFError("the zygote speaks out of turn")
+        exit_code, self._early_end = self._early_end, None
+        return exit_code
+
+    def _receive(self, timeout: float) -> tuple[bytes, int, int, int]:
+        self._control.settimeout(timeout)
+        message = self._control.recv(MESSAGE.size)
+        if len(message) != MESSAGE.size:
+            raise EOFError("the zygote is gone")
+        kind, exit_code, microseconds, peak = MESSAGE.unpack(message)
+        return kind, exit_code, microseconds, peak
+
+
+class Watch:
+    """Collects the frames of one process and keeps its time."""
+
+    def __init__(self, zygote: Zygote, results: int, limits: Limits, deadline: float) -> None:
+        self._zygote = zygote
+        self._results = results
+        self._limits = limits
+        self._deadline = deadline
+        self._buffer = bytearray()
+
+    def collect(self, start: int, budgets: list[int]) -> Run:
+        """The frames of the calls from `start` on, as far as they come."""
+        run = Run(frames=[])
+        self._restart_clock()
+        while start + len(run.frames) < len(budgets):
+            index = start + len(run.frames)
+            frame = self._next_frame(largest=max(budgets[index], 1024))
+            if frame is None:
+                run.overran = not self._ended
+                break
+            kind, at, payload = frame
+            if kind == CONFINED and not run.confined:
+                run.confined = True
+            elif kind == BROKEN and not run.confined:
+                raise SandboxError(f"a process could not be confined: {payload.decode('utf-8', 'replace')}")
+            elif kind == LOADED and not run.loaded and not run.frames:
+                run.loaded = True
+            elif kind == REFUSED and not run.frames:
+                run.refused = True
+                break
+            elif kind in (VALUE, RAISED, UNUSABLE) and at == index:
+                run.frames.append((kind, payload))
+                self._restart_clock()
+            else:
+                break  # not what the runner sends: the answer has tampered with it, and is done
+        return run
+
+    def _restart_clock(self) -> None:
+        self._started = time.monotonic()
+        self._ended = False
+
+    def _next_frame(self, largest: int) -> tuple[bytes, int, bytes] | None:
+        """The next frame; None when time is up or the process has closed its end."""
+        while True:
+            if len(self._buffer) >= HEADER.size:
+                kind, index, length = HEADER.unpack_from(self._buffer)
+                if length > largest:
+                    self._ended = True
+                    return None
+                if len(self._buffer) >= HEADER.size + length:
+                    payload = bytes(self._buffer[HEADER.size : HEADER.size + length])
+                    del self._buffer[: HEADER.size + length]
+                    return kind, index, payload
+            if not self._wait():
+                return None
+            part = os.read(self._results, 1 << 16)
+            if not part:
+                self._ended = True
+                return None
+            self._buffer += part
+
+    def _wait(self) -> bool:
+        """Wait for data; False when the call has had its time."""
+        poll = select.poll()
+        poll.register(self._results, select.POLLIN)
+        while True:
+            now = time.monotonic()
+            ends = min(self._started + self._limits.call_seconds, self._deadline)
+            if poll.poll(max(0.0, ends - now) * 1000 if now < ends else 50):
+                return True
+            if time.monotonic() >= ends and not self._starved():
+                return False
+
+    def _starved(self) -> bool:
+        """Whether the machine, not the code, is why the call takes so long."""
+        spent = time.monotonic() - self._started
+        if spent >= _STARVED * self._limits.call_seconds:
+            return False
+        process = self._zygote.ask_process()
+        if process is None:
+            return False
+        state, cpu = _process_state(process)
+        os.close(process)
+        return state == "R" and cpu < self._limits.call_seconds
+
+
+def _process_state(process: int) -> tuple[str, float]:
+    """The scheduler's letter for the process behind a pidfd, and the CPU seconds it has used."""
+    try:
+        info = Path(f"/proc/self/fdinfo/{process}").read_text()
+        pid = next(line.split()[1] for line in info.splitlines() if line.startswith("Pid:"))
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (OSError, StopIteration):
+        return "?", 0.0
+    return fields[0], (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _write_and_close(descriptor: int, content: bytes) -> None:
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except BrokenPipeError:
+        pass  # the process is gone already; reading its results will tell
+    finally:
+        os.close(descriptor)
+
+
+def _command(isolation: Isolation, settings: dict[str, Any]) -> list[str]:
+    # -s -S: no site-packages; -P: no working directory on the path; -B: nothing written.
+    # Not -I, which would ignore PYTHONHASHSEED: sets must come out in one order everywhere.
+    python = [sys.executable, "-s", "-S", "-P", "-B", "-m", "inside", json.dumps(settings)]
+    if isolation is not Isolation.BUBBLEWRAP:
+        return python
+    wrapper = [str(available_isolation().bubblewrap), "--unshare-all", "--new-session", "--dev", "/dev"]
+    for path in [*_interpreter_paths(), *settings["readable"]]:
+        wrapper += ["--ro-bind-try", path, path]
+    return [*wrapper, *python]
+
+
+def _settings(
+    isolation: Isolation, limits: Limits, packages: tuple[str, ...], control: int
+) -> dict[str, Any]:
+    folders = _package_folders(packages)
+    return {
+        "control": control,
+        "home": str(HOME),
+        "library": sysconfig.get_path("stdlib"),
+        "landlock": isolation is Isolation.LANDLOCK,
+        "filter": isolation is not Isolation.UNSAFE,
+        "readable": [*_library_paths(), *folders.values(), *(f"{path}.libs" for path in folders.values())],
+        "packages": folders,
+        "memory_bytes": limits.memory_bytes,
+        "cpu_seconds": int(limits.total_seconds * _STARVED) + 1,
+    }
+
+
+def _package_folders(packages: tuple[str, ...]) -> dict[str, str]:
+    """Where the named packages lie, those that are installed."""
+    found = {}
+    for name in packages:
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            found[name] = spec.submodule_search_locations[0]
+    return found
+
+
+def _library_paths() -> list[str]:
+    """What the standard library consists of: its entries, never the site-packages below it."""
+    library = Path(sysconfig.get_path("stdlib")).resolve()
+    entries = [
+        str(entry) for entry in library.iterdir() if entry.name not in ("site-packages", "dist-packages")
+    ]
+    shared = [
+        f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}",
+        f"/lib/{sysconfig.get_config_var('MULTIARCH')}",
+    ]
+    return [
+        *entries,
+        *shared,
+        "/lib64",
+        "/etc/ld.so.cache",
+        "/usr/share/zoneinfo",
+        "/dev/null",
+        "/dev/urandom",
+    ]
+
+
+def _interpreter_paths() -> list[str]:
+    """What else starting the interpreter takes, inside namespaces that hold nothing."""
+    executable = Path(sys.executable)
+    paths = [executable, executable.resolve(), executable.parent.parent / "pyvenv.cfg", HOME]
+    library = sysconfig.get_config_var("LIBDIR")
+    return [*(str(path) for path in paths), str(Path(library) / str(sysconfig.get_config_var("INSTSONAME")))]

@@ -1,0 +1,1 @@
+"""Judging outcomes: task and episode in, verdict out."""
