@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweetrl.models.faults import fault_of_status, seconds_to_wait
+from sweetrl.models.faults import fault_of, fault_of_status, seconds_to_wait
+from sweetrl.models.http1 import NoSocketLeft, Untrusted
 
 
 def kind(status: int, body: object = None, **headers: str) -> str:
@@ -57,6 +58,22 @@ def test_a_status_says_whether_asking_again_may_help(status: int, expected: str,
 def test_only_overload_makes_us_send_less() -> None:
     shrinking = [code for code in range(400, 600) if fault_of_status(httpx2.Response(code)).overload]
     assert shrinking == [429, 503, 504, 529]
+
+
+def test_a_timeout_makes_us_send_less_and_is_not_repeated_often() -> None:
+    for error in (TimeoutError(), httpx2.ConnectTimeout("late")):
+        fault = fault_of(error)
+        assert (fault.kind, fault.overload, fault.costly) == ("timeout", True, True)
+
+
+def test_a_broken_connection_says_nothing_about_load_unless_sockets_run_out() -> None:
+    assert not fault_of(httpx2.ReadError("reset")).overload
+    assert fault_of(NoSocketLeft("none left")).overload
+
+
+def test_a_server_that_nobody_vouches_for_is_not_asked_again() -> None:
+    fault = fault_of(Untrusted("self-signed"))
+    assert (fault.kind, fault.final) == ("certificate", True)
 
 
 def test_an_empty_account_is_not_asked_again() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.hostile_server import HostileServer, Trouble
+from models.hostile_server import Asked, HostileServer, Trouble
 from sweetrl.models.http1 import (
     CappedTransport,
     KeepAliveTransport,
@@ -173,6 +173,25 @@ def test_a_stray_reply_is_never_taken_for_the_next_one() -> None:
             assert len(texts) == 1
             assert "FAULT" not in texts.pop()
             assert server.connections == 4
+
+    asyncio.run(run())
+
+
+def test_a_stray_reply_that_comes_late_costs_the_idle_connection() -> None:
+    class Late(HostileServer):
+        async def _misbehave(self, trouble: Trouble, asked: Asked, writer: asyncio.StreamWriter) -> bool:
+            self.writer = writer
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst")
+            return True
+
+    async def run() -> None:
+        async with Late(script=[Trouble.STRAY]) as server, client_for(server.url) as client:
+            assert (await post(client, server.url)).text == "first"
+            server.writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nFAULT-TEXT")
+            async with asyncio.timeout(10):
+                await server.writer.wait_closed()
+            assert "FAULT" not in (await post(client, server.url)).text
+            assert server.connections == 2
 
     asyncio.run(run())
 

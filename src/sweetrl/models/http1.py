@@ -1,7 +1,7 @@
 """HTTP/1.1 for thousands of requests in flight, as a transport for the `openai` client.
 
-The stock transport takes a millisecond of CPU a request, stalls with some hundred connections, and buffers
-whatever a server sends. This one takes a tenth of that, refuses a reply over its limit before buffering it,
+The stock transport takes 0.8 ms of CPU a request, stalls with some hundred connections, and buffers whatever
+a server sends. This one takes an eighth of that, refuses a reply over its limit before buffering it,
 and drops a connection on which bytes arrive that nobody asked for, so that a stray reply is never taken for
 the answer to the next request. It speaks to one origin, without compression, redirects or HTTP/2.
 """

@@ -86,8 +86,8 @@ class Server:
             started = asyncio.get_running_loop().time()
             try:
                 async with asyncio.timeout(self._options.timeout):
-                    # Not `self._client.chat.completions.create`: its models take 4 ms of CPU a request,
-                    # twenty times what all the rest takes.
+                    # Not `self._client.chat.completions.create`, which takes 4 ms of CPU a request;
+                    # this way all of a request takes 0.3 ms.
                     response = await self._http.post(self._address, content=body)
                 answer = read(_content(response))
             except (Fault, TimeoutError, httpx2.RequestError) as error:

@@ -1,0 +1,278 @@
+"""What `sweetrl rollout` does: seats the players, holds the dialogues, keeps them, tells what happened.
+
+Everything that shapes an episode goes into the run card, so that a resumed run cannot mix two settings.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+
+from sweetrl.cli import console, live
+from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
+from sweetrl.dialogue.budget import Budget
+from sweetrl.dialogue.guard import GuardedCollaborator
+from sweetrl.dialogue.rollout import Progress, roll_out
+from sweetrl.dialogue.rules import Rules
+from sweetrl.errors import UsageError
+from sweetrl.evaluation.leaks import leaks_code
+from sweetrl.models import EndpointOptions, Meter
+from sweetrl.protocols import Agent, Collaborator
+from sweetrl.records import RecordLog, open_log, unwritable
+from sweetrl.tasks.sources import load_tasks
+from sweetrl.types import Ending, Episode, Kind, Task, episode_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All options of the command but where things come from and go to."""
+
+    agent: Player
+    collaborator: Player | None
+    guard: bool
+    turn_limit: int
+    single_turn: bool
+    attempts: int
+    concurrency: int
+    seed: int
+    max_tokens: int | None
+    max_cost: float | None
+    seconds: float | None
+    request_timeout: float
+    request_attempts: int
+
+    def check(self) -> None:
+        """Refuse options that contradict each other."""
+        if self.collaborator is None and not self.single_turn:
+            raise UsageError("nobody to talk to; give a --collaborator, or --single-turn")
+        if self.collaborator is not None and self.single_turn:
+            raise UsageError("a single turn is never replied to; leave out --collaborator or --single-turn")
+        if self.guard and self.single_turn:
+            raise UsageError("a single turn has no collaborator to guard; leave out --guard or --single-turn")
+        prices = [player.price for player in (self.agent, self.collaborator) if player is not None]
+        if self.max_cost is not None and not any(price.prompt or price.completion for price in prices):
+            raise UsageError("--max-cost needs prices; give --price-agent or --price-collaborator")
+
+    def rules(self) -> Rules:
+        """The rules of the dialogues."""
+        return Rules(turn_limit=self.turn_limit, single_turn=self.single_turn)
+
+    def budget(self, meter: Meter) -> Budget:
+        """The limits of this run; its clock starts now."""
+        return Budget(meter, max_tokens=self.max_tokens, max_cost=self.max_cost, time_limit=self.seconds)
+
+    def endpoint_options(self) -> EndpointOptions:
+        """How endpoints are treated: no more requests at a time than dialogues."""
+        return EndpointOptions(
+            timeout=self.request_timeout,
+            attempts=self.request_attempts,
+            start_concurrency=min(self.concurrency, EndpointOptions().start_concurrency),
+            max_concurrency=self.concurrency,
+        )
+
+
+def _load(source: str) -> tuple[list[Task], Kind]:
+    """The tasks of a source and their kind, which the prompts depend on."""
+    tasks = list(load_tasks(source).values())
+    kinds = {task.kind for task in tasks}
+    if len(kinds) > 1:
+        raise UsageError(f"{source}: has backend and frontend tasks; roll them out one after the other")
+    return tasks, kinds.pop()
+
+
+def _fingerprint(tasks: list[Task]) -> str:
+    """Of the tasks' content, in whatever file and order."""
+    lines = sorted(msgspec.json.encode((task.id, task.kind, task.request, task.secret)) for task in tasks)
+    content = hashlib.sha256(b"\n".join(lines)).hexdigest()
+    return f"{len(tasks)} tasks {content[:16]}"
+
+
+# ---------------------------------------------------------------- running
+
+
+async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summary":
+    """Hold the dialogues that `output` lacks on the tasks of `source`."""
+    tasks, kind = _load(source)
+    meter = Meter()
+    models = Models(plan.endpoint_options(), meter)
+    try:
+        agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models)
+        collaborator, collaborator_settings = seat_collaborator(plan.collaborator, kind, tasks, models)
+        if plan.guard:
+            collaborator = GuardedCollaborator(collaborator, leaks_code)
+        settings = {
+            "tasks": _fingerprint(tasks),
+            "seed": plan.seed,
+            "rules": plan.rules(),
+            **agent_settings,
+            **collaborator_settings,
+            "collaborator": collaborator.name,
+        }
+        with _open(output, settings) as log:
+            if log.repaired and not quiet:
+                console.note(f"{log.path}: {log.repaired}")
+            return await _fill(log, plan, tasks, agent, collaborator, meter, quiet=quiet)
+    finally:
+        await models.close()
+
+
+def _open(output: Path, settings: dict[str, Any]) -> RecordLog[Episode]:
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(output, error) from error
+    return open_log(
+        output / "episodes.jsonl",
+        Episode,
+        command="rollout",
+        config=settings,
+        identity=lambda episode: episode.id,
+        settled=lambda episode: episode.ending is not Ending.FAILED,
+    )
+
+
+async def _fill(
+    log: RecordLog[Episode],
+    plan: Plan,
+    tasks: list[Task],
+    agent: Agent,
+    collaborator: Collaborator,
+    meter: Meter,
+    *,
+    quiet: bool,
+) -> "Summary":
+    """Hold the dialogues that the log lacks."""
+    wanted = [episode_id(task.id, attempt) for attempt in range(plan.attempts) for task in tasks]
+    before = sum(log.has(each) for each in wanted)
+    status = live.Status(Progress(), meter, total=len(wanted), before=before)
+    interrupts = _Interrupts()
+    summary = Summary(log.path, status, interrupts)
+    episodes = roll_out(
+        tasks,
+        agent,
+        collaborator,
+        attempts=plan.attempts,
+        concurrency=plan.concurrency,
+        seed=plan.seed,
+        rules=plan.rules(),
+        skip=log.has,
+        budget=plan.budget(meter),
+        stop=interrupts.stop,
+        progress=status.progress,
+    )
+    with interrupts.caught():
+        async with live.shown(status, quiet=quiet), contextlib.aclosing(episodes):
+            async for episode in episodes:
+                log.append(episode.id, episode)
+                summary.add(episode)
+    if summary.complete:
+        log.finish()
+    return summary
+
+
+class _Interrupts:
+    """Ctrl-C: once to open no more dialogues, twice to drop those that are open."""
+
+    def __init__(self) -> None:
+        self.stop = asyncio.Event()
+        self._dropped = False
+
+    @contextlib.contextmanager
+    def caught(self) -> Iterator[None]:
+        """Listen while the block runs; a second Ctrl-C ends the block."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not self._dropped:
+                raise
+            task.uncancel()
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    def _on_interrupt(self, task: "asyncio.Task[Any]") -> None:
+        if not self.stop.is_set():
+            self.stop.set()
+            console.note("finishing the open dialogues; press Ctrl-C again to drop them")
+        elif not self._dropped:
+            self._dropped = True
+            task.cancel()
+
+
+# ---------------------------------------------------------------- reporting
+
+
+class Summary:
+    """What a run did."""
+
+    def __init__(self, path: Path, status: live.Status, interrupts: _Interrupts) -> None:
+        self._path = path
+        self._status = status
+        self._interrupts = interrupts
+        self._endings: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+
+    def add(self, episode: Episode) -> None:
+        """Count an episode of this run."""
+        self._endings[episode.ending] += 1
+        if episode.failure is not None:
+            failure = episode.failure
+            self._failures[f"{failure.stage}: {failure.kind}: {failure.message}"] += 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether every dialogue is there and none has failed."""
+        return self._status.left == 0 and not self._status.progress.failed
+
+    def report(self, *, json: bool, quiet: bool) -> None:
+        """Say what happened; anything but a complete run ends with its exit code."""
+        if json:
+            console.print_json(self._as_json())
+        if not quiet:
+            for line in self._lines():
+                console.note(line)
+        if self._interrupts.stop.is_set() and self._status.left:
+            raise KeyboardInterrupt(
+                f"{self._status.left} dialogues are left; the same command goes on with them"
+            )
+        if not self.complete:
+            raise typer.Exit(1)
+
+    def _lines(self) -> Iterator[str]:
+        status, endings = self._status, self._endings
+        held = f"{endings['answered']} answered, {endings['turn_limit']} at the turn limit"
+        old = f", {status.before} were there" if status.before else ""
+        yield f"{self._path}: {held}, {endings['failed']} failed{old} ({live.duration(status.seconds)})"
+        for reason, count in self._failures.most_common(3):
+            yield f"  {count} x {reason}"
+        if not self._interrupts.stop.is_set() and status.progress.stopped:
+            yield f"stopped with {status.left} dialogues left: {status.progress.stopped}"
+        if endings["failed"]:
+            yield "the same command again does the failed ones"
+
+    def _as_json(self) -> dict[str, Any]:
+        status, meter = self._status, self._status.meter
+        return {
+            "output": str(self._path),
+            "dialogues": status.total,
+            "before": status.before,
+            **{ending: self._endings[ending] for ending in ("answered", "turn_limit", "failed")},
+            "left": status.left,
+            "stopped": status.progress.stopped,
+            "failures": dict(self._failures.most_common(20)),
+            "turns": status.progress.turns,
+            "prompt_tokens": meter.prompt_tokens,
+            "completion_tokens": meter.completion_tokens,
+            "cost": meter.cost,
+            "seconds": round(status.seconds, 3),
+        }
