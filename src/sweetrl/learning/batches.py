@@ -35,6 +35,8 @@ class Example:
     """Its share in the mean over an optimiser step."""
     branch: bool = False
     """Whether its sequences may share rows."""
+    reference: tuple[float, ...] = ()
+    """Log-probability of each of its `spans` under the seed model, where a loss needs it."""
 
     @property
     def sequences(self) -> tuple[EncodedSequence, ...]:
@@ -86,6 +88,8 @@ class TokenBatch:
     """(spans,): the example that each span belongs to, counted in this batch."""
     sides: Tensor
     """(spans,): CHOSEN or REJECTED."""
+    reference: Tensor
+    """(spans,): summed log-probability under the seed model; zeros where no loss needs it."""
     weights: Tensor
     """(examples,): shares in the mean over the optimiser step."""
 
@@ -127,7 +131,9 @@ class _Canvas:
         self._numbers: dict[tuple[int, int, int], int] = {}
         self._owners: list[int] = []
         self._sides: list[int] = []
+        self._reference: list[float] = []
         for owner, example in enumerate(examples):
+            self._reference += example.reference or [0.0] * len(example.spans)
             for sequence, turn in example.spans:
                 self._numbers[owner, sequence, turn] = len(self._owners)
                 self._owners.append(owner)
@@ -175,6 +181,7 @@ class _Canvas:
             ends=torch.tensor(self._ends, dtype=torch.long),
             owners=torch.tensor(self._owners, dtype=torch.long),
             sides=torch.tensor(self._sides, dtype=torch.long),
+            reference=torch.tensor(self._reference, dtype=torch.float32),
             weights=weights,
         )
 
@@ -221,7 +228,7 @@ class Dealer:
 
     def epoch(self, number: int) -> Iterator[Step]:
         """The steps of an epoch: every example once."""
-        chance = random.Random(derive_seed(self.seed, "epoch", number))
+        chance = random.Random(derive_seed(self.seed, "epoch", number))  # noqa: S311  not a secret
         order = list(range(len(self.sizes)))
         chance.shuffle(order)
         steps = [step for block in _cut(order, self._block) for step in self._steps(block)]
@@ -260,8 +267,8 @@ class Dealer:
         return [Pass(each) for each in passes]
 
     def _padded(self, indices: Sequence[int]) -> int:
-        rows, lengths = zip(*(self.sizes[index] for index in indices), strict=True)
-        return sum(rows) * max(lengths)
+        rows = sum(self.sizes[index][0] for index in indices)
+        return rows * max(self.sizes[index][1] for index in indices)
 
 
 def _cut(items: list[int], size: int) -> Iterator[list[int]]:
