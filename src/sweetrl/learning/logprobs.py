@@ -126,7 +126,7 @@ class _Head:
     """The last layer of a language model, with what its architecture does to logits afterwards."""
 
     def __init__(self, model: Any) -> None:
-        plain = _unwrapped(model)
+        plain = unwrapped(model)
         self.layer = plain.get_output_embeddings()
         if self.layer is None:
             raise UsageError(
@@ -196,6 +196,6 @@ def _cut_short(layer: torch.nn.Module) -> Iterator[list[Tensor]]:
             hook.remove()
 
 
-def _unwrapped(model: Any) -> Any:
+def unwrapped(model: Any) -> Any:
     """The model inside a data-parallel wrapper."""
     return model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
