@@ -5,7 +5,7 @@ Failures of the implementation itself are raised as `StageError`; anything else 
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from sweetrl.types import Completion, Episode, Message, Reply, Sampling, Task, TokenCredit, Verdict
 
@@ -81,6 +81,7 @@ class TurnCritic(Protocol):
         ...
 
 
+@runtime_checkable
 class TokenCritic(TurnCritic, Protocol):
     """A critic that can say which tokens of a turn earn its advantage."""
 
