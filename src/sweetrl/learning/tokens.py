@@ -92,7 +92,7 @@ class DialogueEncoder:
         sequences: list[EncodedSequence] = []
         history = [Message(Role.USER, request)]
         for index, turn in enumerate(turns):
-            said = self._said(turn.output)
+            said = self.output(turn.output)
             prompt, cut = self._fitting_prompt(
                 _opened(history, system, privileged), room=self.max_tokens - len(said), name=name, turn=index
             )
@@ -129,13 +129,17 @@ class DialogueEncoder:
         name: str = "the dialogue",
     ) -> EncodedCandidates:
         """Several outputs after one history."""
-        continuations = [self._said(output) for output in outputs]
+        continuations = [self.output(output) for output in outputs]
         longest = max(map(len, continuations), default=0)
         turn = sum(message.role is Role.ASSISTANT for message in history)
         prefix, cut = self._fitting_prompt(
             _opened(history, system, privileged), room=self.max_tokens - longest, name=name, turn=turn
         )
         return EncodedCandidates(prefix, continuations, cut)
+
+    def output(self, text: str) -> list[int]:
+        """The tokens of an output and of the end of the turn. What looks like a special token is text here."""
+        return self._output(text, anchored=self._anchored) + self._closing
 
     def _fitting_prompt(
         self, messages: Sequence[Message], *, room: int, name: str, turn: int
@@ -159,10 +163,6 @@ class DialogueEncoder:
         if not prompt:
             raise UsageError(f"{self.tokenizer.name_or_path}: the chat template makes an empty prompt")
         return prompt
-
-    def _said(self, output: str) -> list[int]:
-        """The tokens of an output and of the end of the turn. What looks like a special token is text here."""
-        return self._output(output, anchored=self._anchored) + self._closing
 
     def _output(self, output: str, *, anchored: bool) -> list[int]:
         if anchored:

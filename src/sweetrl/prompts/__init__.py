@@ -81,3 +81,8 @@ def agent_prompt(kind: Kind, *, single_turn: bool = False) -> Prompt:
 def collaborator_prompt(kind: Kind) -> Prompt:
     """What a model that plays the collaborator is told at each turn."""
     return load(f"collaborator-{kind}")
+
+
+def privileged_prompt(kind: Kind) -> Prompt:
+    """What a critic is told of a task's secret, before the request. Agents never see it."""
+    return load(f"privileged-{kind}")

@@ -50,7 +50,7 @@ class Network:
         self.device = _device()
         # Half precision is two hundred times slower than single on a CPU without instructions for it.
         dtype = torch.float32 if self.device.type == "cpu" else "auto"
-        with _no_progress_bars():
+        with no_progress_bars():
             model: Any = AutoModelForCausalLM.from_pretrained(path, dtype=dtype)
         self._model = model.to(self.device).eval()
         if self.device.type == "cpu" and self._model.config._attn_implementation == "sdpa":
@@ -128,7 +128,7 @@ def _plain_layers(path: str, config: Any) -> int:
 
 
 @contextmanager
-def _no_progress_bars() -> Iterator[None]:
+def no_progress_bars() -> Iterator[None]:
     """Loading bars would be drawn into the progress display of a run."""
     shown = is_progress_bar_enabled()
     disable_progress_bar()  # type: ignore[no-untyped-call]
