@@ -9,6 +9,7 @@ from torch import Tensor
 
 from sweetrl.learning import losses
 from sweetrl.learning.batches import CHOSEN, TokenBatch
+from sweetrl.learning.heads import turn_scores
 from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.losses import sum_by
 from sweetrl.learning.settings import CriticKind, Method, TrainingSettings
@@ -63,7 +64,7 @@ class Preference:
             )
         else:
             scores = sum_by(dialogues, ratios, number)
-        chosen, rejected = scores.unflatten(0, (-1, 2)).unbind(1)
+        chosen, rejected = scores.view(-1, 2).unbind(1)
         preference = losses.bradley_terry(chosen, rejected, beta=self.settings.beta)
         nll = losses.nll(
             sum_by(dialogues, found.sums, number)[::2], sum_by(dialogues, found.counts, number)[::2]
@@ -82,14 +83,14 @@ class HeadObjective:
         """The loss of each pair."""
         found = turn_scores(model, batch, self.settings.kind)
         number, dialogues = 2 * len(batch.weights), _dialogues(batch)
-        chosen, rejected = sum_by(dialogues, found, number).unflatten(0, (-1, 2)).unbind(1)
+        chosen, rejected = sum_by(dialogues, found, number).view(-1, 2).unbind(1)
         metrics = _pair_metrics(chosen, rejected)
         if self.settings.kind is CriticKind.REGRESSION:
             return Outcome(losses.bradley_terry(chosen, rejected, beta=1.0), _detached(metrics))
         surprise = losses.value_bce(found, batch.sides == CHOSEN)
         turns = sum_by(dialogues, torch.ones_like(surprise), number)
         of_dialogues = sum_by(dialogues, surprise, number) / turns
-        return Outcome(of_dialogues.unflatten(0, (-1, 2)).mean(1), _detached(metrics))
+        return Outcome(of_dialogues.view(-1, 2).mean(1), _detached(metrics))
 
 
 def _dialogues(batch: TokenBatch) -> Tensor:

@@ -49,7 +49,7 @@ class LoraSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Low-rank adapters on every linear layer in place of training all weights."""
 
     rank: Positive = 16
-    alpha: float = 32.0
+    alpha: Positive = 32
 
 
 class TrainingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
