@@ -14,7 +14,20 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from sweetrl.cli import console, doctor, episodes, fairness, play, rollout, tasks
+from sweetrl.cli import (
+    candidates,
+    console,
+    credit,
+    doctor,
+    episodes,
+    fairness,
+    pairs,
+    play,
+    rank,
+    rollout,
+    tasks,
+    turn_pairs,
+)
 from sweetrl.errors import SweetError, UsageError
 
 # Plain help: drawing it with rich would double the time that it takes.
@@ -48,6 +61,11 @@ app.command()(rollout.rollout)
 app.add_typer(episodes.app, name="episodes")
 app.command()(fairness.fairness)
 app.command()(play.play)
+app.command()(pairs.pairs)
+app.command()(candidates.candidates)
+app.command()(rank.rank)
+app.command()(turn_pairs.turn_pairs)
+app.command()(credit.credit)
 
 
 def main() -> NoReturn:
