@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers import (
     AutoConfig,
@@ -98,6 +99,14 @@ def save_plain(model: Any, folder: Path, weights: dict[str, Tensor] | None = Non
     )
     if hasattr(model, SCORE_HEAD):
         save_score_head(model, folder)
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """All weights of a folder, however many files they are in."""
+    weights: dict[str, Tensor] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        weights |= load_file(file)
+    return weights
 
 
 def _without_adapters(settings: TrainingSettings) -> TrainingSettings:

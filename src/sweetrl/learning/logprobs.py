@@ -6,7 +6,7 @@ share the keys and values of the history.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -43,34 +43,31 @@ class TurnLogprobs:
 
 def turn_logprobs(model: Any, batch: TokenBatch) -> TurnLogprobs:
     """What the model gives to each turn of a batch, log pi(turn | everything before it), with gradients."""
-    hidden = hidden_states(model, batch)
-    logprobs = token_logprobs(model, hidden[batch.predictors], batch.targets)
+    head = _Head(model)
+
+    def read(hidden: Tensor) -> Tensor:
+        return head.token_logprobs(hidden.flatten(0, 1)[batch.predictors], batch.targets)
+
+    logprobs = _run(model, read, **_inputs(batch))
     counts = torch.bincount(batch.spans, minlength=batch.span_count)
     return TurnLogprobs(sum_by(batch.spans, logprobs, batch.span_count), counts)
 
 
 def hidden_states(model: Any, batch: TokenBatch) -> Tensor:
     """What the head reads: (rows * length, size), gradients included."""
-    inputs = {"input_ids": batch.ids}
+    return _run_body(model, **_inputs(batch)).flatten(0, 1)
+
+
+def _inputs(batch: TokenBatch) -> dict[str, Any]:
     if batch.branches:
-        inputs |= {"attention_mask": batch.attention, "position_ids": batch.positions}
-    # Otherwise padding stands on the right, where no token of a causal model sees it: no mask is quicker.
-    return _run_body(model, **inputs, use_cache=False).flatten(0, 1)
-
-
-def token_logprobs(model: Any, hidden: Tensor, targets: Tensor) -> Tensor:
-    """The log-probability of a target after each hidden state: (tokens, size), (tokens,) -> (tokens,)."""
-    head = _Head(model)
-    at_once = max(1, LOGITS_AT_ONCE // head.vocabulary)
-    parts = []
-    for states, wanted in zip(torch.split(hidden, at_once), torch.split(targets, at_once), strict=True):
-        if torch.is_grad_enabled():
-            parts.append(
-                checkpoint(head.logprobs, states, wanted, use_reentrant=False, preserve_rng_state=False)
-            )
-        else:
-            parts.append(head.logprobs(states, wanted))
-    return torch.cat(parts)
+        return {
+            "input_ids": batch.ids,
+            "attention_mask": batch.attention,
+            "position_ids": batch.positions,
+            "use_cache": False,
+        }
+    # Padding stands on the right, where no token of a causal model sees it: no mask is quicker.
+    return {"input_ids": batch.ids, "use_cache": False}
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ def candidate_logprobs(
     states = candidate_states(model, prefix, continuations)
     predictors = [torch.cat([states.prefix[-1:], each])[: len(each)] for each in states.continuations]
     targets = torch.tensor([token for each in continuations for token in each], device=model.device)
-    logprobs = token_logprobs(model, torch.cat(predictors), targets)
+    logprobs = _Head(model).token_logprobs(torch.cat(predictors), targets)
     return list(torch.split(logprobs, [len(each) for each in continuations]))
 
 
@@ -132,6 +129,7 @@ class _Head:
             raise UsageError(
                 f"{plain.config.model_type}: the model has no language-model head; use a causal one"
             )
+        self._forward: Callable[[Tensor], Tensor] = self.layer.forward
         config = plain.config.get_text_config(decoder=True)
         self.vocabulary: int = config.vocab_size
         self._model_type: str = config.model_type
@@ -139,8 +137,21 @@ class _Head:
         self._scale = getattr(config, "logit_scale", None)
         self._divisor = getattr(config, "logits_scaling", None)
 
-    def logprobs(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        logits = self.finish(self.layer(hidden)).float()
+    def token_logprobs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """The log-probability of a target after each hidden state: (tokens, size), (tokens,) -> (tokens,)."""
+        at_once = max(1, LOGITS_AT_ONCE // self.vocabulary)
+        parts = []
+        for states, wanted in zip(torch.split(hidden, at_once), torch.split(targets, at_once), strict=True):
+            if torch.is_grad_enabled():
+                parts.append(
+                    checkpoint(self._logprobs, states, wanted, use_reentrant=False, preserve_rng_state=False)
+                )
+            else:
+                parts.append(self._logprobs(states, wanted))
+        return torch.cat(parts)
+
+    def _logprobs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        logits = self.finish(self._forward(hidden)).float()
         return logits.gather(-1, targets[:, None]).squeeze(-1) - logits.logsumexp(-1)
 
     def finish(self, logits: Tensor) -> Tensor:
@@ -163,37 +174,61 @@ class _Head:
 
 
 def _run_body(model: Any, **inputs: Any) -> Tensor:
-    """Hidden states before the head: (rows, length, size).
+    """Hidden states before the head: (rows, length, size)."""
+    return _run(model, lambda hidden: hidden, **inputs)
 
-    The call goes through the model as it is wrapped, because data-parallel and sharded models do their work
-    in hooks around it. Only the head is cut short, to one token, whose logits show what comes after the head.
+
+def _run(model: Any, read: Callable[[Tensor], Tensor], **inputs: Any) -> Tensor:
+    """What `read` makes of the hidden states before the head.
+
+    The call goes through the model as it is wrapped, and `read` is called in place of the head, because
+    data-parallel and sharded models do their work in hooks around both. The head itself sees one token only,
+    whose logits show what comes after the head.
     """
     head = _Head(model)
-    with _cut_short(head.layer) as seen:
+    with _replaced_head(head.layer, read) as seen:
         output = model(**inputs)
-    hidden, raw = seen
+    found, raw = seen
     head.check(raw.detach(), output.logits.detach())
-    return hidden
+    tied: Tensor = _Tied.apply(found, output.logits)  # type: ignore[no-untyped-call]
+    return tied
 
 
 @contextmanager
-def _cut_short(layer: torch.nn.Module) -> Iterator[list[Tensor]]:
-    """Let a layer see only the first token; collects all that it should have seen, then what it made of that."""
+def _replaced_head(layer: torch.nn.Module, read: Callable[[Tensor], Tensor]) -> Iterator[list[Tensor]]:
+    """Let a layer see only the first token; collects what `read` makes of all, and the layer of that one."""
     seen: list[Tensor] = []
+    forward = layer.forward
 
-    def before(_: torch.nn.Module, arguments: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        seen.append(arguments[0])
-        return (arguments[0][:1, :1],)
+    def replacement(hidden: Tensor) -> Tensor:
+        seen.extend([read(hidden), forward(hidden[:1, :1])])
+        return seen[1]
 
-    def after(_: torch.nn.Module, __: tuple[Tensor, ...], output: Tensor) -> None:
-        seen.append(output)
-
-    hooks = [layer.register_forward_pre_hook(before), layer.register_forward_hook(after)]
+    own = vars(layer).get("forward")
+    layer.forward = replacement
     try:
         yield seen
     finally:
-        for hook in hooks:
-            hook.remove()
+        if own is None:
+            del layer.forward
+        else:
+            layer.forward = own
+
+
+class _Tied(torch.autograd.Function):
+    """The first argument unchanged; the backward pass also goes through the second, with zeros.
+
+    Sharded models gather their weights for the backward pass when it reaches their output.
+    """
+
+    @staticmethod
+    def forward(context: Any, value: Tensor, output: Tensor) -> Tensor:
+        context.save_for_backward(output)
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        return gradient, torch.zeros_like(context.saved_tensors[0])
 
 
 def unwrapped(model: Any) -> Any:

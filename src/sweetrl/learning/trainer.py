@@ -14,12 +14,18 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from accelerate import PartialState  # type: ignore[import-untyped]
 from msgspec.structs import replace as changed
 from torch import Tensor
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
 from torch.utils.data import DataLoader, SequentialSampler
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PrinterCallback, Trainer, TrainingArguments
@@ -39,7 +45,7 @@ from sweetrl.learning.checkpoints import (
     write_training_card,
 )
 from sweetrl.learning.datasets import Dataset
-from sweetrl.learning.loading import load_model, merge_adapter, save_plain
+from sweetrl.learning.loading import load_model, merge_adapter, read_weights, save_plain
 from sweetrl.learning.objectives import Objective, Outcome, objective
 from sweetrl.learning.reference import reference_logprobs
 from sweetrl.learning.settings import Precision, TrainingSettings
@@ -70,6 +76,9 @@ class Housekeeping:
     """Whether the processes of the run share one copy of the model (FSDP2) in place of one each."""
     observe: Callable[[Progress], None] = lambda _: None
     """Told after each step."""
+
+
+_WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
 
 # ---------------------------------------------------------------- data
@@ -261,6 +270,8 @@ class TurnTrainer(Trainer):
                 super()._save_checkpoint(model, trial)
             finally:
                 self._saving_into = self._folder.checkpoints
+            if self.is_distributed_loading_by_transformers:
+                self._save_sharded_progress(aside / name)
             self.accelerator.wait_for_everyone()
             if self.is_world_process_zero():
                 write_training_card(aside / name, self._card_now())
@@ -292,10 +303,37 @@ class TurnTrainer(Trainer):
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         own: Any = self.model if model is None else model
-        if self._settings.lora is None and not self.is_fsdp_enabled:
+        whole = self._settings.lora is None
+        if whole and not self.is_fsdp_enabled:
             shapes = {name: tuple(value.shape) for name, value in own.state_dict().items()}
             check_architecture(Path(resume_from_checkpoint), shapes)
-        super()._load_from_checkpoint(resume_from_checkpoint, model)
+        if whole and self.is_distributed_loading_by_transformers:
+            weights: dict[str, Any] = read_weights(Path(resume_from_checkpoint))
+            set_model_state_dict(own, weights, options=_WHOLE)
+        else:
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    # The library writes no optimiser of a model that was sharded when it was loaded.
+
+    def _save_sharded_progress(self, folder: Path) -> None:
+        model, schedule = cast("Any", self.model), cast("Any", self.lr_scheduler)
+        optimiser = get_optimizer_state_dict(model, self._plain_optimiser, options=_WHOLE)
+        if self.is_world_process_zero():
+            torch.save(optimiser, folder / "optimizer.pt")
+            torch.save(schedule.state_dict(), folder / "scheduler.pt")
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is None or not self.is_distributed_loading_by_transformers:
+            super()._load_optimizer_and_scheduler(checkpoint)
+            return
+        model, schedule, folder = cast("Any", self.model), cast("Any", self.lr_scheduler), Path(checkpoint)
+        state = torch.load(folder / "optimizer.pt", weights_only=True, map_location="cpu")
+        set_optimizer_state_dict(model, self._plain_optimiser, state, options=_WHOLE)
+        schedule.load_state_dict(torch.load(folder / "scheduler.pt", weights_only=True))
+
+    @property
+    def _plain_optimiser(self) -> Any:
+        return getattr(self.optimizer, "optimizer", self.optimizer)
 
     def publish(self) -> TrainingCard:
         """Write the trained model as a plain folder, with its card."""
@@ -340,6 +378,7 @@ def _arguments(
         seed=settings.seed,
         save_strategy="steps",
         save_steps=housekeeping.save_every,
+        save_only_model=housekeeping.shard,
         logging_steps=housekeeping.log_every,
         logging_nan_inf_filter=False,
         report_to=list(housekeeping.reports) or "none",
