@@ -53,13 +53,13 @@ def candidates(
     from sweetrl.types import Sampling
 
     if agent_prompt is None:
-        _refuse_other_kind(episodes, kind)
+        refuse_other_kind(episodes, kind)
     sampling = Sampling(temperature=agent_temperature, max_tokens=agent_max_tokens)
     draw = _Draw(episodes, tasks, Player(agent, sampling, FREE, agent_prompt), kind, n, seed, concurrency)
     asyncio.run(draw.into(output, quiet=quiet)).report(json=json, quiet=quiet)
 
 
-def _refuse_other_kind(episodes: Path, kind: KindName) -> None:
+def refuse_other_kind(episodes: Path, kind: KindName) -> None:
     """Dialogues of ours say on their run card which prompt they were held with."""
     from sweetrl.records import card_path, read_card
 

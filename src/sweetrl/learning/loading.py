@@ -16,7 +16,7 @@ from transformers import (
 
 from sweetrl.errors import UsageError
 from sweetrl.learning.heads import SCORE_HEAD, add_score_head, save_score_head
-from sweetrl.learning.settings import LoraSettings, Precision, TrainingSettings
+from sweetrl.learning.settings import LoraSettings, Method, Precision, TrainingSettings
 
 
 def load_tokenizer(path: str) -> Any:
@@ -33,6 +33,18 @@ def load_config(path: str) -> Any:
         return AutoConfig.from_pretrained(path, attn_implementation="sdpa")
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
+
+
+def longest_context(path: str, wanted: int | None) -> int:
+    """Tokens in the longest sequence: what is wanted, or the paper's, as far as the model reads."""
+    window = getattr(load_config(path).get_text_config(decoder=True), "max_position_embeddings", None)
+    asked = wanted or TrainingSettings(method=Method.RFT).max_tokens
+    return asked if window is None else min(asked, window)
+
+
+def default_precision() -> Precision:
+    """What suits this machine: half precision is hopelessly slow on most CPUs."""
+    return Precision.BFLOAT16 if torch.cuda.is_available() else Precision.FLOAT32
 
 
 def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:

@@ -44,11 +44,12 @@ from sweetrl.learning.checkpoints import (
     timestamp,
     write_training_card,
 )
+from sweetrl.learning.critics import CriticCard, write_critic_card
 from sweetrl.learning.datasets import Dataset
 from sweetrl.learning.loading import load_model, merge_adapter, read_weights, save_plain
 from sweetrl.learning.objectives import Objective, Outcome, objective
 from sweetrl.learning.reference import reference_logprobs
-from sweetrl.learning.settings import Precision, TrainingSettings
+from sweetrl.learning.settings import Method, Precision, TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -346,12 +347,28 @@ class TurnTrainer(Trainer):
                 if adapted:
                     merge_adapter(self._card.model, made / ADAPTER, self._settings, made)
                     self._tokenizer.save_pretrained(made)
+                if self._settings.method is Method.CRITIC:
+                    write_critic_card(made, _critic_card(self._card))
                 self._folder.publish(made, self._card)
         return self._card
 
     def _card_now(self) -> TrainingCard:
         logged = next((line for line in reversed(self.state.log_history) if "loss" in line), {})
         return changed(self._card, metrics={name: float(value) for name, value in logged.items()})
+
+
+def _critic_card(card: TrainingCard) -> CriticCard:
+    """What the critic's users must know."""
+    settings = card.settings
+    return CriticCard(
+        kind=settings.kind,
+        normalisation=settings.normalisation,
+        beta=settings.beta,
+        reference=card.model if settings.needs_reference else None,
+        privileged=card.privileged_prompt,
+        system=card.system,
+        max_tokens=settings.max_tokens,
+    )
 
 
 def _arguments(
