@@ -26,8 +26,10 @@ from sweetrl.cli import (
     rank,
     rollout,
     tasks,
+    train,
     turn_pairs,
 )
+from sweetrl.cli import run as run_command
 from sweetrl.errors import SweetError, UsageError
 
 # Plain help: drawing it with rich would double the time that it takes.
@@ -65,7 +67,9 @@ app.command()(pairs.pairs)
 app.command()(candidates.candidates)
 app.command()(rank.rank)
 app.command()(turn_pairs.turn_pairs)
+app.add_typer(train.app, name="train")
 app.command()(credit.credit)
+app.command()(run_command.run)
 
 
 def main() -> NoReturn:
