@@ -3,12 +3,22 @@
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
+import torch
+from transformers import LlamaForCausalLM
 
+from models.tiny_llama import tiny_config, tiny_tokenizer
 from sweetrl.candidates.judge import JudgeCritic
 from sweetrl.candidates.scripted import critic_named
+from sweetrl.learning.critics import HeadCritic, KnowingCritic, LogRatioCritic, Reading, tell_secret
+from sweetrl.learning.heads import add_score_head
+from sweetrl.learning.losses import Normalisation
+from sweetrl.learning.settings import CriticKind
+from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.models.scripted import ScriptedModel
+from sweetrl.prompts import privileged_prompt
 from sweetrl.protocols import TokenCritic, TurnCritic
 from sweetrl.seeds import derive_seed
 from sweetrl.types import BackendSecret, Kind, Message, Role, Task
@@ -32,9 +42,32 @@ def opinionated(messages: Sequence[Message], seed: int) -> str:
     return f"BETTER: {('FIRST', 'SECOND', 'SAME')[mark]}\nGRADE: {mark - 1}"
 
 
+def tiny_llama(seed: int) -> LlamaForCausalLM:
+    torch.manual_seed(seed)
+    model = LlamaForCausalLM(tiny_config()).eval()
+    add_score_head(model)
+    torch.nn.init.normal_(model.score_head.weight)
+    return model
+
+
+def reading() -> Reading:
+    return Reading(
+        DialogueEncoder(tiny_tokenizer(), max_tokens=500),
+        privileged=partial(tell_secret, privileged_prompt(Kind.BACKEND)),
+    )
+
+
+def log_ratio_critic() -> TurnCritic:
+    return LogRatioCritic(tiny_llama(0), tiny_llama(1), reading(), Normalisation.TURN_MEAN, name="log ratio")
+
+
 CRITICS: dict[str, Callable[[], TurnCritic]] = {
     "scripted": lambda: critic_named("overlap"),
     "judge": lambda: JudgeCritic(ScriptedModel(opinionated)),
+    "log ratio": log_ratio_critic,
+    "knowing": lambda: KnowingCritic(tiny_llama(0), reading(), name="knowing"),
+    "value": lambda: HeadCritic(tiny_llama(0), CriticKind.VALUE, reading(), name="value"),
+    "regression": lambda: HeadCritic(tiny_llama(0), CriticKind.REGRESSION, reading(), name="regression"),
 }
 
 

@@ -33,7 +33,7 @@ from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
 from sweetrl.prompts import Prompt, agent_prompt, privileged_prompt
 from sweetrl.protocols import TurnCritic
 from sweetrl.records import unreadable, write_atomically
-from sweetrl.types import BackendSecret, Message, Role, Task, TokenCredit
+from sweetrl.types import BackendSecret, Message, Role, Task, TokenCredit, digest
 
 CRITIC_CARD = "critic.json"
 UNBOUNDED_CONTEXT = 16384
@@ -229,16 +229,22 @@ def load_critic(folder: Path) -> TurnCritic:
     """The critic that training left in a folder."""
     card = read_critic_card(folder)
     model = load_network(str(folder))
-    name = f"critic:{folder.name}@{model_digest(model)[:8]}"
     reading = _reading(folder, card)
     if card.kind is not CriticKind.ADVANTAGE:
         load_score_head(model, folder)
-        return HeadCritic(model, card.kind, reading, name=name)
+        return HeadCritic(model, card.kind, reading, name=_name(f"critic:{folder.name}", card, model))
     if card.reference is None:
         raise DataError("names no reference model to measure advantages against", path=folder / CRITIC_CARD)
     reference = load_network(card.reference)
     _check_alike(folder, model, card.reference, reference)
+    name = _name(f"critic:{folder.name}", card, model, reference)
     return LogRatioCritic(model, reference, reading, card.normalisation, name=name)
+
+
+def _name(label: str, told: CriticCard | str, *models: Any) -> str:
+    """A label with a mark that changes whenever an advantage could."""
+    parts = [msgspec.json.encode(told).decode(), *map(model_digest, models)]
+    return f"{label}@{digest(' '.join(parts))[:8]}"
 
 
 def _reading(folder: Path, card: CriticCard) -> Reading:
@@ -258,7 +264,8 @@ def load_knowing_critic(path: str, *, privileged: Prompt | None = None) -> Knowi
         lambda task: agent_prompt(task.kind).render(),
         lambda task: tell_secret(privileged or privileged_prompt(task.kind), task),
     )
-    return KnowingCritic(model, reading, name=f"knowing:{path}@{model_digest(model)[:8]}")
+    told = "" if privileged is None else privileged.text
+    return KnowingCritic(model, reading, name=_name(f"zero:hf:{path}", told, model))
 
 
 def load_network(path: str) -> Any:
