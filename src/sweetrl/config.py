@@ -71,10 +71,6 @@ class TrainSettings(Section, frozen=True, kw_only=True):
 
     model: Name
     """The seed model: a folder, or a name on the hub."""
-    kind: Literal["advantage", "value", "regression"] | None = None
-    """Of a critic."""
-    normalisation: Literal["turn_mean", "dialogue_mean", "none"] | None = None
-    """Of an advantage critic."""
     epochs: Positive | None = None
     batch_size: Positive | None = None
     learning_rate: Rate | None = None
@@ -90,8 +86,22 @@ class TrainSettings(Section, frozen=True, kw_only=True):
     lora_rank: Positive | None = None
     precision: Literal["float32", "bfloat16"] | None = None
     gradient_checkpointing: bool = False
+    shard: bool = False
+    """Split the model over the launcher's processes."""
+    save_every: Positive | None = None
+    """Steps between checkpoints."""
     launcher: tuple[Name, ...] = ()
     """Words in front of `-m sweetrl`, such as those of torchrun or accelerate; empty for this Python."""
+
+
+class CriticSettings(TrainSettings, frozen=True, kw_only=True):
+    """The same for a critic."""
+
+    kind: Literal["advantage", "value", "regression"] | None = None
+    normalisation: Literal["turn_mean", "dialogue_mean", "none"] | None = None
+    """Of an advantage critic."""
+    blind: bool = False
+    """Do not show it the reference (ablation)."""
 
 
 class CandidateSettings(Section, frozen=True, kw_only=True):
@@ -146,7 +156,7 @@ class EstimateSettings(Section, frozen=True, kw_only=True):
     parameters: Rate | None = None
     """Of the model that is trained."""
     gpu_tflops: Rate | None = None
-    """What all GPUs together sustain, in 10^12 floating-point operations a second."""
+    """What one GPU sustains, in 10^12 floating-point operations a second."""
 
 
 class Recipe(Section, frozen=True, kw_only=True):
@@ -165,7 +175,7 @@ class Recipe(Section, frozen=True, kw_only=True):
     collaborator: PlayerSettings
     rollout: RolloutSettings = RolloutSettings()
     pairs: PairSettings = PairSettings()
-    critic: TrainSettings | None = None
+    critic: CriticSettings | None = None
     candidates: CandidateSettings = CandidateSettings()
     turn_pairs: TurnPairSettings = TurnPairSettings()
     policy: TrainSettings | None = None

@@ -11,9 +11,12 @@ from typing import Any
 
 import msgspec
 import pytest
+import typer
+from typer.core import TyperGroup
 
 from conftest import CHECKOUT, Finished
 from sweetrl.cli.estimates import costs
+from sweetrl.cli.main import app
 from sweetrl.cli.road import NAMES, stages
 from sweetrl.config import load_recipe
 from sweetrl.records import read_records
@@ -125,6 +128,38 @@ def test_options_of_the_recipe_reach_the_commands(recipe: Path) -> None:
     assert candidates[candidates.index("--seed") + 1] == "9"
     evaluation = planned["evaluation-rollout"]
     assert evaluation[evaluation.index("--agent") + 1] == f"hf:{recipe.parent}/run/policy"
+
+
+EVERYTHING = (
+    "method=sweet",
+    "candidates={n=2, concurrency=3, rank_concurrency=1}",
+    "critic={model='m', kind='value', normalisation='none', blind=true, shard=true}",
+    "policy={model='m', epochs=1, batch_size=2, learning_rate=1e-5, beta=1, nll=0.1, warmup=0.1, floor=0.1, "
+    "max_tokens=9, tokens_per_pass=9, max_steps=9, lora_rank=9, precision='float32', "
+    "gradient_checkpointing=true, shard=true, save_every=9}",
+    "rollout={attempts=2, concurrency=3, turn_limit=4, guard=true}",
+    "agent.prompt=recipe.toml",
+    "collaborator={model='scripted:unsure', temperature=0, max_tokens=3}",
+    "pairs={rule='all', margin=0.5}",
+)
+
+
+@pytest.mark.parametrize("method", ["sweet", "dpo", "rft", "none"])
+def test_every_command_of_a_plan_takes_the_options_that_it_is_given(
+    recipe: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(recipe.parent)
+    commands: Any = typer.main.get_command(app)
+    unknown = set()
+    for stage in stages(load_recipe(recipe, [*EVERYTHING, f"method={method}"])):
+        command, words = commands, list(stage.arguments)
+        while isinstance(command, TyperGroup) and words[0] in command.commands:
+            command = command.commands[words.pop(0)]
+        if isinstance(command, TyperGroup):
+            unknown.add(stage.arguments[0])
+        else:
+            command.make_context(stage.name, words)
+    assert unknown <= {"score"}
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)

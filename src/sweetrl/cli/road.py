@@ -22,6 +22,9 @@ NAMES = (
 )
 """All stages that a recipe can have."""
 
+_UNSENT = {"rft": ("launcher", "beta", "nll")}
+"""Numbers that a method does not take: imitation has no preferences."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -83,8 +86,6 @@ class _Road:
         recipe, folder = self._recipe, self._folder
         if recipe.critic is not None:
             given = {"tasks": recipe.tasks.train, "episodes": self._episodes, "pairs": folder / "pairs.jsonl"}
-            if recipe.critic.kind == "value":
-                given["verdicts"] = folder / "verdicts.jsonl"
             yield self._train("critic", recipe.critic, given)
         yield self._candidates()
         yield self._stage(
@@ -131,8 +132,14 @@ class _Road:
     def _policy(self, settings: TrainSettings) -> Stage:
         recipe, folder = self._recipe, self._folder
         if recipe.method == "sweet":
-            return self._train("policy", settings, {"pairs": folder / "turn_pairs.jsonl"})
-        given: dict[str, object] = {"tasks": recipe.tasks.train, "episodes": self._episodes}
+            return self._train(
+                "policy", settings, {"pairs": folder / "turn_pairs.jsonl", "kind": recipe.kind}
+            )
+        given: dict[str, object] = {
+            "tasks": recipe.tasks.train,
+            "episodes": self._episodes,
+            "kind": recipe.kind,
+        }
         if recipe.method == "dpo":
             return self._train("dpo", settings, given | {"pairs": folder / "pairs.jsonl"})
         return self._train("rft", settings, given | {"verdicts": folder / "verdicts.jsonl"})
@@ -171,9 +178,10 @@ class _Road:
         numbers = {
             name.replace("_", "-"): getattr(settings, name)
             for name in settings.__struct_fields__
-            if name != "launcher"
+            if name not in _UNSENT.get(method, ("launcher",))
         }
-        options = {**given, **numbers, "seed": self._recipe.seed}
+        prompt = {"agent-prompt": self._recipe.agent.prompt, "seed": self._recipe.seed}
+        options = {**given, **numbers, **prompt}
         arguments = ("train", method, *_options(options), "-o", str(output))
         return Stage(f"train-{method}", arguments, _inputs(options), output, settings.launcher)
 
