@@ -76,6 +76,8 @@ class TokenBatch:
     """(rows, length), 1 for tokens, or (rows, 1, length, length) booleans where rows branch."""
     positions: Tensor
     """(rows, length)."""
+    lengths: Tensor
+    """(rows,): tokens that are no padding."""
     predictors: Tensor
     """(learnt tokens,): where in the flattened rows the prediction of each stands."""
     targets: Tensor
@@ -101,7 +103,7 @@ class TokenBatch:
     @property
     def tokens(self) -> int:
         """Tokens that are no padding."""
-        return int(self.attention.diagonal(dim1=-2, dim2=-1).sum() if self.branches else self.attention.sum())
+        return int(self.lengths.sum())
 
     @property
     def branches(self) -> bool:
@@ -175,6 +177,7 @@ class _Canvas:
             ids=self._ids,
             attention=self._mask() if self._branches else self._real,
             positions=self._positions,
+            lengths=self._real.sum(1),
             predictors=predictors,
             targets=targets,
             spans=spans,

@@ -191,6 +191,7 @@ class TurnTrainer(Trainer):
         for number, batch in enumerate(inputs, start=1):
             last = number == len(inputs)
             self.accelerator.gradient_state._set_sync_gradients(last)
+            self._tokens += batch.tokens
             with self._gradients_stay_here(model, last=last):
                 total += self._learn(model, batch.to(self.args.device))
         if not torch.isfinite(total):
@@ -226,7 +227,6 @@ class TurnTrainer(Trainer):
     # -------- log
 
     def _count(self, batch: TokenBatch, outcome: Outcome) -> None:
-        self._tokens += batch.tokens
         for name, values in {**outcome.metrics, "weight": torch.ones_like(outcome.losses)}.items():
             self._sums[name] = self._sums.get(name, 0.0) + (values * batch.weights).sum()
 
