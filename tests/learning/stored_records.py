@@ -112,6 +112,7 @@ class Records:
         _write(files.verdicts, self.verdicts)
         _write(files.pairs, self.pairs)
         _write(files.turn_pairs, self.turn_pairs)
+        files.prompt.write_text("Be kind.")
         return files
 
 
@@ -122,15 +123,20 @@ class Files:
     def __getattr__(self, name: str) -> Path:
         return self.folder / f"{name}.jsonl"
 
+    @property
+    def prompt(self) -> Path:
+        """Of the agent: short, because the tiny tokenizer makes a token of nearly every letter."""
+        return self.folder / "prompt.txt"
+
     def options(self, method: str) -> list[object]:
         """What `sweetrl train METHOD` is given to learn from."""
-        episodes = ["--episodes", self.episodes]
-        return {
-            "rft": [*episodes, "--verdicts", self.verdicts],
-            "dpo": [*episodes, "--pairs", self.pairs],
-            "critic": [*episodes, "--pairs", self.pairs, "--tasks", self.tasks],
-            "policy": ["--pairs", self.turn_pairs],
-        }[method]
+        files = {
+            "rft": {"episodes": self.episodes, "verdicts": self.verdicts},
+            "dpo": {"episodes": self.episodes, "pairs": self.pairs},
+            "critic": {"episodes": self.episodes, "pairs": self.pairs, "tasks": self.tasks},
+            "policy": {"pairs": self.turn_pairs},
+        }[method] | {"agent-prompt": self.prompt}
+        return [word for name, path in files.items() for word in (f"--{name}", path)]
 
 
 def _write(path: Path, records: Any) -> None:

@@ -145,12 +145,8 @@ class Run:
         """Train on the examples and report."""
         from sweetrl.learning.checkpoints import RunFolder
 
-        folder = RunFolder(self._common.output)
-        try:
+        with RunFolder(self._common.output) as folder, _processes():
             card = self._trained(folder, examples, system, told)
-        finally:
-            folder.release()
-            _leave_processes()
         self._report(card)
 
     def _trained(
@@ -159,6 +155,7 @@ class Run:
         from sweetrl.learning.checkpoints import TrainingCard, timestamp, training_versions
         from sweetrl.learning.loading import load_tokenizer
         from sweetrl.learning.trainer import train
+        from sweetrl.models.local.network import no_progress_bars
 
         model = _absolute(self._common.model)
         settings = self._settings(model)
@@ -186,7 +183,7 @@ class Run:
             )
         if (last := folder.last_checkpoint()) is not None:
             self._note(f"going on from {last.name}")
-        with self._shown() as observe, _quiet_libraries():
+        with self._shown() as observe, no_progress_bars(), _resumable(folder):
             return train(data, tokenizer, card, folder, self._housekeeping(observe))
 
     def _settings(self, model: str) -> "TrainingSettings":
@@ -287,11 +284,14 @@ def _require(name: str) -> None:
 
 
 @contextlib.contextmanager
-def _quiet_libraries() -> Iterator[None]:
-    from sweetrl.models.local.network import no_progress_bars
-
-    with no_progress_bars():
+def _resumable(folder: "RunFolder") -> Iterator[None]:
+    """Ctrl-C says how to go on."""
+    try:
         yield
+    except KeyboardInterrupt:
+        last = folder.last_checkpoint()
+        kept = "nothing was saved yet" if last is None else f"{last.name} is kept"
+        raise KeyboardInterrupt(f"{kept}; run the same command again to go on") from None
 
 
 # ---------------------------------------------------------------- processes
@@ -302,11 +302,16 @@ def _is_main() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _leave_processes() -> None:
+@contextlib.contextmanager
+def _processes() -> Iterator[None]:
+    """Whatever joins the other processes of a run within, leaves them at the end."""
     import torch.distributed
 
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
+    try:
+        yield
+    finally:
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
 
 
 # ---------------------------------------------------------------- progress

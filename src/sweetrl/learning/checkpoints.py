@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import msgspec
 from msgspec import Struct
@@ -112,7 +112,7 @@ def timestamp() -> str:
 
 
 class RunFolder:
-    """The folder that one run writes, by one process at a time."""
+    """The folder that one run writes, by one process at a time; a context manager that lets go of it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -144,7 +144,10 @@ class RunFolder:
         except BlockingIOError:
             raise UsageError(f"{self.path}: another process is training into it; wait for its end") from None
 
-    def release(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Let others write the folder."""
         if self._lock is not None:
             os.close(self._lock)

@@ -7,6 +7,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -30,9 +31,12 @@ def load_tokenizer(path: str) -> Any:
 def load_config(path: str) -> Any:
     """The configuration of a folder or hub model, with the attention that training uses."""
     try:
-        return AutoConfig.from_pretrained(path, attn_implementation="sdpa")
+        config = AutoConfig.from_pretrained(path, attn_implementation="sdpa")
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise _unloadable(path, ValueError(f"the architecture {config.model_type} is none"))
+    return config
 
 
 def longest_context(path: str, wanted: int | None) -> int:
