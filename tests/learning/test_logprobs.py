@@ -265,7 +265,7 @@ def test_the_history_is_run_once_for_all_candidates(llama: LlamaForCausalLM) -> 
     hook = llama.model.embed_tokens.register_forward_hook(lambda _, ids, __: read.append(tuple(ids[0].shape)))
     candidate_logprobs(llama, sequence(30, []).ids, [sequence(6, [], seed=n).ids for n in range(16)])
     hook.remove()
-    assert read == [(1, 30), (16, 6)]
+    assert read == [(1, 30), (16, 5)]
 
 
 def test_an_empty_continuation_has_no_log_probabilities(llama: LlamaForCausalLM) -> None:

@@ -112,8 +112,12 @@ def candidate_logprobs(
     model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]]
 ) -> list[Tensor]:
     """The log-probability of each token of each continuation of one prefix."""
-    states = candidate_states(model, prefix, continuations)
-    predictors = [torch.cat([states.prefix[-1:], each])[: len(each)] for each in states.continuations]
+    # After the last token of a continuation nothing is predicted.
+    states = candidate_states(model, prefix, [each[:-1] for each in continuations])
+    predictors = [
+        torch.cat([states.prefix[-1:], before])[: len(each)]
+        for before, each in zip(states.continuations, continuations, strict=True)
+    ]
     targets = torch.tensor([token for each in continuations for token in each], device=model.device)
     logprobs = _Head(model).token_logprobs(torch.cat(predictors), targets)
     return list(torch.split(logprobs, [len(each) for each in continuations]))
