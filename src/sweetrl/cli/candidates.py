@@ -9,7 +9,13 @@ import typer
 from sweetrl.cli import inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.pairs import EpisodesOption, TasksOption
-from sweetrl.cli.rollout import AgentMaxTokens, AgentOption, AgentPrompt, AgentTemperature
+from sweetrl.cli.rollout import (
+    AgentMaxTokens,
+    AgentOption,
+    AgentPrompt,
+    AgentTemperature,
+    TurnLimitOption,
+)
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,6 +43,7 @@ def candidates(
     agent_temperature: AgentTemperature = 1.0,
     agent_max_tokens: AgentMaxTokens = 1024,
     agent_prompt: AgentPrompt = None,
+    turn_limit: TurnLimitOption = 10,
     concurrency: ConcurrencyOption = 64,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -55,7 +62,8 @@ def candidates(
     if agent_prompt is None:
         refuse_other_kind(episodes, kind)
     sampling = Sampling(temperature=agent_temperature, max_tokens=agent_max_tokens)
-    draw = _Draw(episodes, tasks, Player(agent, sampling, FREE, agent_prompt), kind, n, seed, concurrency)
+    player = Player(agent, sampling, FREE, agent_prompt)
+    draw = _Draw(episodes, tasks, player, kind, turn_limit, n, seed, concurrency)
     asyncio.run(draw.into(output, quiet=quiet)).report(json=json, quiet=quiet)
 
 
@@ -79,6 +87,8 @@ class _Draw:
     tasks: str | None
     player: "Player"
     kind: KindName
+    turn_limit: int
+    """Of the dialogues: part of what the agent is told."""
     n: int
     seed: int
     concurrency: int
@@ -95,7 +105,9 @@ class _Draw:
         total = sum(1 for _ in stored_turns(inputs.each_episode(self.episodes, tasks)))
         tally = Tally(output, "turns")
         async with opened_models(tally) as models:
-            agent, settings = seat_agent(self.player, Kind(self.kind), Rules(), models)
+            agent, settings = seat_agent(
+                self.player, Kind(self.kind), Rules(turn_limit=self.turn_limit), models
+            )
             with open_output(
                 output, CandidateSet, command="candidates", config=self._config() | settings, quiet=quiet
             ) as log:
@@ -111,4 +123,9 @@ class _Draw:
         return tally
 
     def _config(self) -> dict[str, Any]:
-        return {"episodes": inputs.fingerprint(self.episodes), "n": self.n, "seed": self.seed}
+        return {
+            "episodes": inputs.fingerprint(self.episodes),
+            "turn_limit": self.turn_limit,
+            "n": self.n,
+            "seed": self.seed,
+        }

@@ -121,6 +121,7 @@ class _Road:
                 "episodes": self._episodes,
                 "tasks": recipe.tasks.train,
                 "kind": recipe.kind,
+                "turn-limit": recipe.rollout.turn_limit,
                 "n": recipe.candidates.n,
                 "seed": recipe.seed,
                 "concurrency": recipe.candidates.concurrency,
