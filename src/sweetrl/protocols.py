@@ -5,9 +5,9 @@ Failures of the implementation itself are raised as `StageError`; anything else 
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from sweetrl.types import Completion, Episode, Message, Reply, Sampling, Task, Verdict
+from sweetrl.types import Completion, Episode, Message, Reply, Sampling, Task, TokenCredit, Verdict
 
 
 class ChatModel(Protocol):
@@ -65,4 +65,28 @@ class Scorer(Protocol):
 
     async def score(self, task: Task, episode: Episode) -> Verdict:
         """A verdict; an unscored one (`reward=None`) when the scorer itself broke down."""
+        ...
+
+
+class TurnCritic(Protocol):
+    """Judges single turns at training time, when the task's secret may be used."""
+
+    @property
+    def name(self) -> str:
+        """How records call it; two critics that may disagree have different names."""
+        ...
+
+    async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
+        """For each raw output, how much better than usual it would be as the next turn."""
+        ...
+
+
+@runtime_checkable
+class TokenCritic(TurnCritic, Protocol):
+    """A critic that can say which tokens of a turn earn its advantage."""
+
+    async def token_advantages(
+        self, task: Task, history: Sequence[Message], output: str
+    ) -> list[TokenCredit]:
+        """The tokens of `output` in order, its end-of-turn token included; they add up to its advantage."""
         ...

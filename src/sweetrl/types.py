@@ -202,6 +202,104 @@ class Metric(Struct, frozen=True):
     unscored: int = 0
 
 
+# ---------------------------------------------------------------- preferences and credit
+
+
+class EpisodePair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two dialogues on one task, of which the first ended better."""
+
+    schema: Literal["episode_pair/1"] = "episode_pair/1"
+    task_id: NonEmpty
+    chosen: NonEmpty
+    """Id of the episode with the higher reward."""
+    rejected: NonEmpty
+    margin: float
+    """By how much the rewards differ."""
+
+    @property
+    def id(self) -> str:
+        """Unique within a file."""
+        return f"{self.chosen}>{self.rejected}"
+
+
+class CandidateSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the agent might have said at one turn of a stored dialogue; once ranked, what each is worth."""
+
+    schema: Literal["candidates/1"] = "candidates/1"
+    episode_id: NonEmpty
+    task_id: NonEmpty
+    turn: Count
+    """Counted from 0."""
+    outputs: tuple[str, ...]
+    """Raw generations, in the order in which they were drawn."""
+    advantages: tuple[float, ...] | None = None
+    """The critic's, one for each output; None until they are ranked."""
+    critic: str = ""
+    failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        if self.advantages is not None and len(self.advantages) != len(self.outputs):
+            raise ValueError(f"{len(self.advantages)} advantages for {len(self.outputs)} outputs")
+
+    @property
+    def id(self) -> str:
+        """Unique within a file."""
+        return turn_id(self.episode_id, self.turn)
+
+
+class TurnPair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two things that the agent might have said at one turn, of which the critic prefers the first."""
+
+    schema: Literal["turn_pair/1"] = "turn_pair/1"
+    episode_id: NonEmpty
+    task_id: NonEmpty
+    turn: Count
+    history: tuple[Message, ...]
+    """What the agent had seen, system prompt apart."""
+    chosen: str
+    """Raw generation."""
+    rejected: str
+    margin: float
+    """By how much the advantages differ."""
+
+    @property
+    def id(self) -> str:
+        """Unique within a file: by content, because a turn has several pairs."""
+        return f"{turn_id(self.episode_id, self.turn)}:{digest(self.chosen)}>{digest(self.rejected)}"
+
+
+class TokenCredit(Struct, frozen=True):
+    """A token of the agent and its share in the advantage of its turn."""
+
+    text: str
+    advantage: float
+
+
+class TurnCredit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a critic thinks of one turn of a dialogue."""
+
+    schema: Literal["credit/1"] = "credit/1"
+    episode_id: NonEmpty
+    task_id: NonEmpty
+    turn: Count
+    critic: str
+    advantage: float | None
+    """None if the critic broke down (see `failure`), which is not zero."""
+    tokens: tuple[TokenCredit, ...] | None = None
+    """None where the critic judges whole turns only."""
+    failure: Failure | None = None
+
+    @property
+    def id(self) -> str:
+        """Unique within a file."""
+        return turn_id(self.episode_id, self.turn)
+
+
+def turn_id(episode: str, turn: int) -> str:
+    """The id of a turn (from 0) of an episode."""
+    return f"{episode}@{turn}"
+
+
 # ---------------------------------------------------------------- chat models
 
 

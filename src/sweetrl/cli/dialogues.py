@@ -5,22 +5,23 @@ Everything that shapes an episode goes into the run card, so that a resumed run 
 
 import asyncio
 import contextlib
-import hashlib
 import signal
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import typer
 
-from sweetrl.cli import console, live
+from sweetrl.candidates.rank import best_candidate
+from sweetrl.cli import console, inputs, live
+from sweetrl.cli.critics import open_critic
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.guard import GuardedCollaborator
-from sweetrl.dialogue.rollout import Progress, roll_out
+from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
 from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import UsageError
 from sweetrl.evaluation.leaks import leaks_code
@@ -38,6 +39,8 @@ class Plan:
     agent: Player
     collaborator: Player | None
     guard: bool
+    best_of: int
+    critic: str | None
     turn_limit: int
     single_turn: bool
     attempts: int
@@ -57,6 +60,10 @@ class Plan:
             raise UsageError("a single turn is never replied to; leave out --collaborator or --single-turn")
         if self.guard and self.single_turn:
             raise UsageError("a single turn has no collaborator to guard; leave out --guard or --single-turn")
+        if (self.best_of > 1) != (self.critic is not None):
+            raise UsageError(
+                "several drafts need a judge and a judge needs several; give --best-of and --critic"
+            )
         prices = [player.price for player in (self.agent, self.collaborator) if player is not None]
         if self.max_cost is not None and not any(price.prompt or price.completion for price in prices):
             raise UsageError("--max-cost needs prices; give --price-agent or --price-collaborator")
@@ -88,13 +95,6 @@ def _load(source: str) -> tuple[list[Task], Kind]:
     return tasks, kinds.pop()
 
 
-def _fingerprint(tasks: list[Task]) -> str:
-    """Of the tasks' content, in whatever file and order."""
-    lines = sorted(msgspec.json.encode((task.id, task.kind, task.request, task.secret)) for task in tasks)
-    content = hashlib.sha256(b"\n".join(lines)).hexdigest()
-    return f"{len(tasks)} tasks {content[:16]}"
-
-
 # ---------------------------------------------------------------- running
 
 
@@ -108,20 +108,31 @@ async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summar
         collaborator, collaborator_settings = seat_collaborator(plan.collaborator, kind, tasks, models)
         if plan.guard:
             collaborator = GuardedCollaborator(collaborator, leaks_code)
+        drafts, draft_settings = _drafts(plan, models)
         settings = {
-            "tasks": _fingerprint(tasks),
+            "tasks": inputs.fingerprint_of_tasks(tasks),
             "seed": plan.seed,
             "rules": plan.rules(),
             **agent_settings,
             **collaborator_settings,
             "collaborator": collaborator.name,
+            **draft_settings,
         }
         with _open(output, settings) as log:
             if log.repaired and not quiet:
                 console.note(f"{log.path}: {log.repaired}")
-            return await _fill(log, plan, tasks, agent, collaborator, meter, quiet=quiet)
+            return await _fill(log, plan, tasks, agent, collaborator, drafts, meter, quiet=quiet)
     finally:
         await models.close()
+
+
+def _drafts(plan: Plan, models: Models) -> tuple[Drafts | None, dict[str, Any]]:
+    """Who chooses among the drafts of a turn, and what of that shapes an episode."""
+    if plan.critic is None:
+        return None, {}
+    critic, settings = open_critic(plan.critic, models)
+    name = f"best of {plan.best_of} by {critic.name}"
+    return Drafts(plan.best_of, partial(best_candidate, critic), name), {**settings, "best_of": plan.best_of}
 
 
 def _open(output: Path, settings: dict[str, Any]) -> RecordLog[Episode]:
@@ -145,6 +156,7 @@ async def _fill(
     tasks: list[Task],
     agent: Agent,
     collaborator: Collaborator,
+    drafts: Drafts | None,
     meter: Meter,
     *,
     quiet: bool,
@@ -163,6 +175,7 @@ async def _fill(
         concurrency=plan.concurrency,
         seed=plan.seed,
         rules=plan.rules(),
+        drafts=drafts,
         skip=log.has,
         budget=plan.budget(meter),
         stop=interrupts.stop,

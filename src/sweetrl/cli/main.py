@@ -14,7 +14,23 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from sweetrl.cli import console, doctor, episodes, fairness, play, rollout, score, tasks
+from sweetrl.cli import (
+    candidates,
+    console,
+    credit,
+    doctor,
+    episodes,
+    fairness,
+    pairs,
+    play,
+    rank,
+    rollout,
+    score,
+    tasks,
+    train,
+    turn_pairs,
+)
+from sweetrl.cli import run as run_command
 from sweetrl.errors import SweetError, UsageError
 
 # Plain help: drawing it with rich would double the time that it takes.
@@ -49,6 +65,13 @@ app.command()(rollout.rollout)
 app.add_typer(episodes.app, name="episodes")
 app.command()(fairness.fairness)
 app.command()(play.play)
+app.command()(pairs.pairs)
+app.command()(candidates.candidates)
+app.command()(rank.rank)
+app.command()(turn_pairs.turn_pairs)
+app.add_typer(train.app, name="train")
+app.command()(credit.credit)
+app.command()(run_command.run)
 
 
 def main() -> NoReturn:

@@ -61,7 +61,7 @@ def seat_agent(
     from sweetrl.dialogue.agents import ModelAgent
     from sweetrl.prompts import agent_prompt
 
-    prompt = _prompt(player.prompt_file) or agent_prompt(kind, single_turn=rules.single_turn)
+    prompt = read_prompt(player.prompt_file) or agent_prompt(kind, single_turn=rules.single_turn)
     agent = ModelAgent(models.of(player), prompt, player.sampling, turn_limit=rules.turn_limit)
     return agent, _described("agent", agent.name, player, prompt)
 
@@ -77,7 +77,7 @@ def seat_collaborator(
         return ScriptedCollaborator([], name="none"), {"collaborator": "none"}
     if player.spec.startswith(REPLAY):
         return _replayed(player, tasks)
-    prompt = _prompt(player.prompt_file) or collaborator_prompt(kind)
+    prompt = read_prompt(player.prompt_file) or collaborator_prompt(kind)
     collaborator = ModelCollaborator(models.of(player), prompt, kind=kind, sampling=player.sampling)
     return collaborator, _described("collaborator", collaborator.name, player, prompt)
 
@@ -111,7 +111,8 @@ def _described(role: str, name: str, player: Player, prompt: "Prompt") -> dict[s
     }
 
 
-def _prompt(path: Path | None) -> "Prompt | None":
+def read_prompt(path: Path | None) -> "Prompt | None":
+    """The prompt in a user's own file, if one is given."""
     from sweetrl.prompts import Prompt
     from sweetrl.records import unreadable
 

@@ -52,6 +52,13 @@ CollaboratorPrompt = Annotated[
 GuardFlag = Annotated[
     bool, typer.Option("--guard", help="Ask the collaborator again when a reply gives code away.")
 ]
+BestOf = Annotated[
+    int, typer.Option("--best-of", min=1, help="Drafts of each turn, of which a critic chooses one.")
+]
+Critic = Annotated[
+    str | None,
+    typer.Option("--critic", metavar="CRITIC", help="Who chooses; sees the task. As in `sweetrl rank`."),
+]
 PriceAgent = Annotated[
     str | None,
     typer.Option("--price-agent", metavar="IN/OUT", help="Per million tokens read and written: 0.5/1.5."),
@@ -94,6 +101,8 @@ def rollout(
     collaborator_max_tokens: CollaboratorMaxTokens = 512,
     collaborator_prompt: CollaboratorPrompt = None,
     guard: GuardFlag = False,
+    best_of: BestOf = 1,
+    critic: Critic = None,
     price_agent: PriceAgent = None,
     price_collaborator: PriceCollaborator = None,
     max_tokens_total: MaxTokensTotal = None,
@@ -118,6 +127,8 @@ def rollout(
         agent=_player(agent, agent_temperature, agent_max_tokens, agent_prompt, price_agent),
         collaborator=None if collaborator is None else _player(collaborator, *replies),
         guard=guard,
+        best_of=best_of,
+        critic=critic,
         turn_limit=turn_limit,
         single_turn=single_turn,
         attempts=attempts,

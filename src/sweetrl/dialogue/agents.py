@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import StageError
-from sweetrl.prompts import Prompt
+from sweetrl.prompts import TURN_LIMIT, Prompt, agent_instructions
 from sweetrl.protocols import ChatModel
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Message, Role, Sampling
@@ -19,13 +18,11 @@ class ModelAgent:
         prompt: Prompt,
         sampling: Sampling | None = None,
         *,
-        turn_limit: int = Rules().turn_limit,
+        turn_limit: int = TURN_LIMIT,
     ) -> None:
         """Without `sampling`, the paper's: temperature 1 and at most 1024 new tokens."""
-        prompt.check(offered={"turn_limit"})
-        fields = {"turn_limit": str(turn_limit)} if "turn_limit" in prompt.fields else {}
         self._model = model
-        self._system = Message(Role.SYSTEM, prompt.render(**fields))
+        self._system = Message(Role.SYSTEM, agent_instructions(prompt, turn_limit=turn_limit))
         self._sampling = sampling or Sampling()
 
     @property

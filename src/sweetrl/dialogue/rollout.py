@@ -7,7 +7,7 @@ with its reason, and no other. This is the one place that turns unexpected excep
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sweetrl.dialogue import rules as game
@@ -22,6 +22,20 @@ logger = logging.getLogger(__name__)
 
 MESSAGE_CHARACTERS = 500
 """How much of an error's text a record keeps."""
+
+
+Choose = Callable[[Task, Sequence[Message], Sequence[str]], Awaitable[int]]
+"""(task, history, drafts) -> which draft is said."""
+
+
+@dataclass(frozen=True)
+class Drafts:
+    """Several drafts of each turn, one of which is said. Who chooses may see the task; the agent does not."""
+
+    count: int
+    choose: Choose
+    name: str
+    """What records call the choice: dialogues with another one are another experiment."""
 
 
 @dataclass
@@ -68,9 +82,15 @@ class _Table:
     collaborator: Collaborator
     seed: int
     rules: Rules
+    drafts: Drafts | None
     budget: Budget | None
     stop: asyncio.Event | None
     progress: Progress
+
+    @property
+    def agent_name(self) -> str:
+        """How records call whoever speaks for the agent."""
+        return self.agent.name if self.drafts is None else f"{self.agent.name} {self.drafts.name}"
 
 
 async def roll_out(
@@ -82,6 +102,7 @@ async def roll_out(
     concurrency: int = 64,
     seed: int = 0,
     rules: Rules | None = None,
+    drafts: Drafts | None = None,
     skip: Callable[[str], bool] = lambda _: False,
     budget: Budget | None = None,
     stop: asyncio.Event | None = None,
@@ -97,7 +118,7 @@ async def roll_out(
     if min(attempts, concurrency) < 1:
         raise ConfigError(f"attempts ({attempts}) and concurrency ({concurrency}) must be at least 1")
     progress = progress or Progress()
-    table = _Table(agent, collaborator, seed, rules or Rules(), budget, stop, progress)
+    table = _Table(agent, collaborator, seed, rules or Rules(), drafts, budget, stop, progress)
     todo = _pending(tasks, attempts, skip)
     running: set[asyncio.Task[Episode | None]] = set()
     ended: asyncio.Queue[asyncio.Task[Episode | None]] = asyncio.Queue()
@@ -203,9 +224,7 @@ class _Dialogue:
     async def _take_turn(self) -> Conclusion | None:
         """The agent speaks and, unless that was the end, the collaborator replies."""
         kind, rules = self._task.kind, self._table.rules
-        self._speaker = "agent"
-        [raw] = await self._table.agent.sample(self._history, n=1, seed=self._seed())
-        output = _storable(raw)
+        output = _storable(await self._speak())
         self._table.progress.turns += 1
         said = game.spoken(output)
         self._turns.append(Turn(output, said))
@@ -218,6 +237,17 @@ class _Dialogue:
             self._turns[-1] = Turn(output, said, kept)
             self._history.append(Message(Role.USER, kept.text))
         return conclusion
+
+    async def _speak(self) -> str:
+        """What the agent puts out; of several drafts, the one that is chosen."""
+        self._speaker = "agent"
+        drafts = self._table.drafts
+        count = 1 if drafts is None else drafts.count
+        outputs = await self._table.agent.sample(self._history, n=count, seed=self._seed())
+        if drafts is None:
+            return outputs[0]
+        self._speaker = "critic"
+        return outputs[await drafts.choose(self._task, self._history, outputs)]
 
     def _seed(self) -> int:
         """Of what is said next."""
@@ -235,7 +265,7 @@ class _Dialogue:
             task_id=self._task.id,
             attempt=self._attempt,
             seed=self._table.seed,
-            agent=self._table.agent.name,
+            agent=self._table.agent_name,
             collaborator=self._table.collaborator.name,
             request=self._task.request,
             turns=tuple(self._turns),

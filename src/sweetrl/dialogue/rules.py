@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
+from sweetrl.prompts import TURN_LIMIT
 from sweetrl.types import Ending, Kind
 
 ANSWER_MARKER = "I WANT TO ANSWER:"
@@ -26,8 +27,8 @@ _FENCED_HTML = re.compile(r"```html\s(.*?)(?:```|\Z)", re.IGNORECASE | re.DOTALL
 class Rules(Struct, frozen=True, kw_only=True):
     """What may differ between runs."""
 
-    turn_limit: Annotated[int, Meta(ge=1)] = 10
-    """How often the agent speaks at most (paper, section 4: 10)."""
+    turn_limit: Annotated[int, Meta(ge=1)] = TURN_LIMIT
+    """How often the agent speaks at most."""
     single_turn: bool = False
     """The agent has one message, nobody answers it, and the message is the answer."""
 

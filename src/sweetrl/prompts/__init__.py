@@ -15,6 +15,9 @@ from importlib import resources
 from sweetrl.errors import ConfigError
 from sweetrl.types import Kind
 
+TURN_LIMIT = 10
+"""How often the agent speaks at most (paper, section 4)."""
+
 _FIELD = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -78,6 +81,18 @@ def agent_prompt(kind: Kind, *, single_turn: bool = False) -> Prompt:
     return load(f"agent-{kind}-single-turn" if single_turn else f"agent-{kind}")
 
 
+def agent_instructions(prompt: Prompt, *, turn_limit: int = TURN_LIMIT) -> str:
+    """The prompt as an agent gets it, wherever it acts or learns. It may name the turn limit, and nothing else."""
+    prompt.check(offered={"turn_limit"})
+    fields = {"turn_limit": str(turn_limit)} if "turn_limit" in prompt.fields else {}
+    return prompt.render(**fields)
+
+
 def collaborator_prompt(kind: Kind) -> Prompt:
     """What a model that plays the collaborator is told at each turn."""
     return load(f"collaborator-{kind}")
+
+
+def privileged_prompt(kind: Kind) -> Prompt:
+    """What a critic is told of a task's secret, before the request. Agents never see it."""
+    return load(f"privileged-{kind}")

@@ -115,7 +115,7 @@ def _device() -> torch.device:
 def _load(path: str, device: torch.device) -> Any:
     # Half precision is two hundred times slower than single on a CPU without instructions for it.
     dtype = torch.float32 if device.type == "cpu" else "auto"
-    with _no_progress_bars():
+    with no_progress_bars():
         loaded: Any = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, output_loading_info=True)
     model, report = loaded
     if report["missing_keys"]:
@@ -137,7 +137,7 @@ def _plain_layers(path: str, config: Any) -> int:
 
 
 @contextmanager
-def _no_progress_bars() -> Iterator[None]:
+def no_progress_bars() -> Iterator[None]:
     """Loading bars would be drawn into the progress display of a run."""
     shown = is_progress_bar_enabled()
     disable_progress_bar()  # type: ignore[no-untyped-call]

@@ -1,0 +1,148 @@
+"""A language model as a critic: it is shown the reference and asked which of two turns is better.
+
+Every comparison is made twice with the turns in swapped places, so that a liking for a place cancels out. A
+reply that cannot be read is an abstention, not a tie. A turn that is alone, as when stored dialogues get
+credit, is graded instead of compared.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from statistics import fmean
+
+from sweetrl import prompts
+from sweetrl.errors import ModelError
+from sweetrl.protocols import ChatModel
+from sweetrl.seeds import derive_seed
+from sweetrl.types import BackendSecret, Message, Role, Sampling, Task
+
+ROUNDS = 2
+"""Each candidate meets twice as many others: 16 candidates take 64 requests, all against all would take 240."""
+
+_SAMPLING = Sampling(temperature=0.0, max_tokens=512)
+_CHOICE = r"(FIRST|SECOND|SAME|TIE|EQUAL|NEITHER|BOTH)"
+_BETTER = re.compile(rf"\bBETTER\W+(?:is\s+)?(?:the\s+)?(?:message\s+)?\W*{_CHOICE}\b", re.IGNORECASE)
+_BARE_CHOICE = re.compile(rf"\W*{_CHOICE}\W*", re.IGNORECASE)
+_GRADE = re.compile(r"\bGRADE\W*?([+\-\u2212]?\s?\d+)(?!\.?\d)", re.IGNORECASE)
+_BARE_GRADE = re.compile(r"\s*([+\-\u2212]?\d+)\W*")
+_PREFERENCE = {"first": 1.0, "second": -1.0}
+
+
+class JudgeCritic:
+    """A `TurnCritic` over any chat model.
+
+    Of several outputs, the advantage is the mean result of an output's comparisons: from -1, always worse,
+    to 1, always better. Of a single one it is a grade: from -1, harmful, to 1, decisive.
+    """
+
+    def __init__(self, model: ChatModel, *, rounds: int = ROUNDS) -> None:
+        self._model = model
+        self._rounds = rounds
+
+    @property
+    def name(self) -> str:
+        """The model's specification, and the rounds where they are not the usual ones."""
+        rounds = "" if self._rounds == ROUNDS else f" in {self._rounds} rounds"
+        return f"judge:{self._model.name}{rounds}"
+
+    async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
+        """One for each output; equal outputs have equal ones."""
+        distinct = list(dict.fromkeys(outputs))
+        if len(distinct) == 1:
+            graded = 0.0 if len(outputs) > 1 else await self._grade(task, history, distinct[0])
+            return [graded] * len(outputs)
+        results = await self._tournament(task, history, distinct)
+        if not all(results.values()):
+            raise ModelError(f"{self.name}: none of its replies on a turn could be read", kind="unreadable")
+        return [fmean(results[output]) for output in outputs]
+
+    async def _tournament(
+        self, task: Task, history: Sequence[Message], outputs: Sequence[str]
+    ) -> dict[str, list[float]]:
+        """The results of each output: 1 for a comparison won, -1 for one lost, 0 for a tie."""
+        games = [game for pair in meetings(len(outputs), self._rounds) for game in (pair, pair[::-1])]
+        asked = [self._compare(task, history, outputs[one], outputs[other]) for one, other in games]
+        results: dict[str, list[float]] = {output: [] for output in outputs}
+        for (one, other), preference in zip(games, await _all_of(asked), strict=True):
+            if preference is not None:
+                results[outputs[one]].append(preference)
+                results[outputs[other]].append(-preference)
+        return results
+
+    async def _compare(self, task: Task, history: Sequence[Message], first: str, second: str) -> float | None:
+        return parse_preference(await self._ask("judge-pair", task, history, first=first, second=second))
+
+    async def _grade(self, task: Task, history: Sequence[Message], output: str) -> float:
+        grade = parse_grade(await self._ask("judge-grade", task, history, output=output))
+        if grade is None:
+            raise ModelError(f"{self.name}: its grade of a turn could not be read", kind="unreadable")
+        return grade
+
+    async def _ask(self, prompt: str, task: Task, history: Sequence[Message], **material: str) -> str:
+        text = prompts.render(
+            prompt,
+            problem_description=task.request,
+            hidden_information=_reference(task),
+            dialogue_history=_transcript(history),
+            **material,
+        )
+        messages = [Message(Role.USER, text)]
+        seed = derive_seed("judge", text)
+        [completion] = await self._model.complete(messages, n=1, sampling=_SAMPLING, seed=seed)
+        return completion.text
+
+
+def meetings(count: int, rounds: int) -> list[tuple[int, int]]:
+    """Who meets whom: each one the next `rounds` in a circle; all meet all if that is no more."""
+    pairs = {
+        (min(one, other), max(one, other))
+        for one in range(count)
+        for step in range(1, rounds + 1)
+        if (other := (one + step) % count) != one
+    }
+    return sorted(pairs)
+
+
+async def _all_of(asked: Iterable[Awaitable[float | None]]) -> list[float | None]:
+    """All results; the first failure ends the others instead of leaving them running."""
+    running = [asyncio.ensure_future(each) for each in asked]
+    try:
+        return await asyncio.gather(*running)
+    finally:
+        for each in running:
+            each.cancel()
+
+
+def parse_preference(reply: str) -> float | None:
+    """1 if the first message is said to be better, -1 if the second, 0 for a tie; None if nothing is said.
+
+    The last statement counts: models change their minds while they reason.
+    """
+    stated = _BETTER.findall(reply) or [match[1] for match in _last_line(_BARE_CHOICE, reply)]
+    return _PREFERENCE.get(stated[-1].lower(), 0.0) if stated else None
+
+
+def parse_grade(reply: str) -> float | None:
+    """The last grade from -2 to 2 in the reply, halved; None if there is none or it is out of range."""
+    stated = _GRADE.findall(reply) or [match[1] for match in _last_line(_BARE_GRADE, reply)]
+    if not stated:
+        return None
+    grade = int(stated[-1].replace("\u2212", "-").replace(" ", ""))
+    return grade / 2 if -2 <= grade <= 2 else None
+
+
+def _last_line(pattern: re.Pattern[str], reply: str) -> Iterator[re.Match[str]]:
+    """A match of the whole last line, for models that leave out the word before the choice."""
+    lines = reply.strip().splitlines()
+    if lines and (match := pattern.fullmatch(lines[-1])):
+        yield match
+
+
+def _reference(task: Task) -> str:
+    secret = task.secret
+    return secret.reference if isinstance(secret, BackendSecret) else secret.page
+
+
+def _transcript(history: Sequence[Message]) -> str:
+    names = {Role.USER: "Person", Role.ASSISTANT: "Agent"}
+    return "\n\n".join(f"{names.get(message.role, 'Note')}: {message.text}" for message in history)

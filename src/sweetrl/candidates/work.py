@@ -1,0 +1,44 @@
+"""Many independent pieces of work at once, and what becomes of one that breaks down."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from typing import TypeVar
+
+from sweetrl.errors import ModelError, StageError
+from sweetrl.types import Failure
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+MESSAGE_CHARACTERS = 500
+"""How much of an error's text a record keeps."""
+
+
+async def as_finished(
+    items: Iterable[Item], work: Callable[[Item], Awaitable[Result]], *, concurrency: int
+) -> AsyncGenerator[Result]:
+    """The results of `work`, in the order in which they come, with at most `concurrency` under way.
+
+    An item is taken from `items` when there is room for it, so an iterator that ends early stops the work.
+    """
+    todo = iter(items)
+    running: set[asyncio.Future[Result]] = set()
+    try:
+        while True:
+            while len(running) < concurrency and (taken := next(((each,) for each in todo), None)):
+                running.add(asyncio.ensure_future(work(*taken)))
+            if not running:
+                return
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                yield each.result()
+    finally:
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def failure(stage: str, error: StageError) -> Failure:
+    """What a record says of an item that could not be processed."""
+    kind = error.kind if isinstance(error, ModelError) else type(error).__name__
+    return Failure(stage, kind, " ".join(str(error).split())[:MESSAGE_CHARACTERS])

@@ -1,0 +1,104 @@
+"""Critics made from what the command line calls them."""
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sweetrl.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from sweetrl.cli.players import Models
+    from sweetrl.protocols import TurnCritic
+
+KINDS = {
+    "judge": "judge:MODEL, a language model that is asked",
+    "zero": "zero:hf:PATH, a language model that was not trained for it",
+    "value": "value:DIR, a trained value function",
+    "scripted": "scripted:NAME, a critic without a model",
+}
+
+CriticOption = Annotated[
+    str,
+    typer.Option(
+        "--critic",
+        metavar="CRITIC",
+        help="The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL or scripted:overlap.",
+    ),
+]
+
+
+def open_critic(spec: str, models: "Models") -> "tuple[TurnCritic, dict[str, Any]]":
+    """The critic, and what of it shapes an advantage. Its chat models are closed with `models`."""
+    kind, colon, rest = spec.partition(":")
+    if not (kind in KINDS and colon):
+        critic = _trained(spec)
+    elif not rest:
+        raise UsageError(f"'{spec}' lacks its second half; write {KINDS[kind]}")
+    else:
+        critic = {"judge": _judge, "zero": _zero, "value": _value, "scripted": _scripted}[kind](rest, models)
+    return critic, {"critic": critic.name}
+
+
+def _judge(spec: str, models: "Models") -> "TurnCritic":
+    from sweetrl.candidates.judge import JudgeCritic
+    from sweetrl.cli.players import Player
+    from sweetrl.models import FREE
+    from sweetrl.types import Sampling
+
+    return JudgeCritic(models.of(Player(spec, Sampling(), FREE)))
+
+
+def _scripted(name: str, _: "Models") -> "TurnCritic":
+    from sweetrl.candidates.scripted import critic_named
+
+    return critic_named(name)
+
+
+def _zero(spec: str, _: "Models") -> "TurnCritic":
+    from sweetrl.models import parse_spec
+
+    model = parse_spec(spec)
+    if model.kind != "hf":
+        raise UsageError(
+            f"'zero:{spec}': log-probabilities of a text need the model itself; write zero:hf:PATH"
+        )
+    critic: TurnCritic = _critics().load_knowing_critic(model.model)
+    return critic
+
+
+def _value(folder: str, _: "Models") -> "TurnCritic":
+    if not Path(folder).is_dir():
+        raise UsageError(f"{folder}: there is no such folder; write {KINDS['value']}")
+    kind = _critics().read_critic_card(Path(folder)).kind
+    if kind != "value":
+        raise UsageError(f"{folder}: holds a critic of kind {kind}; leave out 'value:' to use it")
+    return _trained(folder)
+
+
+def _trained(folder: str) -> "TurnCritic":
+    if not Path(folder).is_dir():
+        raise UsageError(_complaint(folder))
+    critic: TurnCritic = _critics().load_critic(Path(folder))
+    return critic
+
+
+def _critics() -> "ModuleType":
+    try:
+        from sweetrl.learning import critics
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("sweetrl"):
+            raise
+        raise MissingExtra("a critic in this process", "train") from error
+    return critics
+
+
+def _complaint(spec: str) -> str:
+    kind, colon, _ = spec.partition(":")
+    close = difflib.get_close_matches(kind, KINDS, n=1) if colon else []
+    if close:
+        return f"there is no kind of critic '{kind}'; did you mean {KINDS[close[0]]}?"
+    return f"{spec}: there is no such folder of a critic; give one, or write {'; '.join(KINDS.values())}"

@@ -1,0 +1,142 @@
+"""What the stages of a recipe will take, as far as it can be told before they run.
+
+Tokens follow from the recipe's assumptions about a dialogue; floating-point operations from the usual count:
+2 for each parameter and token read, 6 for each token trained on.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweetrl.cli.road import Stage
+from sweetrl.config import Recipe
+from sweetrl.errors import SweetError
+
+PAPER_EPOCHS = {"critic": 4, "dpo": 4, "rft": 4, "policy": 1}
+"""Paper, table 5, backend."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An estimate; None is what cannot be told."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    """Read and written, or trained on."""
+    gpu_hours: float | None = None
+
+
+def costs(recipe: Recipe, planned: list[Stage]) -> list[Cost]:
+    """The cost of each stage."""
+    counter = _Counter(recipe)
+    return [counter.cost(stage) for stage in planned]
+
+
+class _Counter:
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        self._assumed = recipe.estimate
+        self._by_command: dict[str, Callable[[Stage], Cost]] = {
+            "rollout": self._rollout,
+            "candidates": self._candidates,
+            "rank": self._rank,
+            "train": self._train,
+        }
+
+    def cost(self, stage: Stage) -> Cost:
+        """What the stage takes; those that need no model take nothing worth telling."""
+        count = self._by_command.get(stage.arguments[0])
+        return Cost(requests=0, tokens=0) if count is None else count(stage)
+
+    def _rollout(self, stage: Stage) -> Cost:
+        dialogues = self._test_dialogues() if stage.name.startswith("evaluation") else self._dialogues()
+        if dialogues is None:
+            return Cost()
+        turns = self._assumed.turns
+        said = self._assumed.output_tokens + self._assumed.reply_tokens
+        # Both sides read the dialogue at every turn.
+        tokens = dialogues * turns * (2 * self._history() + said)
+        return Cost(requests=round(2 * dialogues * turns), tokens=round(tokens))
+
+    def _candidates(self, _: Stage) -> Cost:
+        turns = self._turns()
+        if turns is None:
+            return Cost()
+        drawn = self._recipe.candidates.n * self._assumed.output_tokens
+        return Cost(requests=round(turns), tokens=round(turns * (self._history() + drawn)))
+
+    def _rank(self, _: Stage) -> Cost:
+        turns = self._turns()
+        if turns is None:
+            return Cost()
+        # The critic and its reference each read the history once and then every candidate.
+        read = self._history() + self._recipe.candidates.n * self._assumed.output_tokens
+        tokens = 2 * turns * read
+        return Cost(requests=0, tokens=round(tokens), gpu_hours=self._hours(2 * tokens))
+
+    def _train(self, stage: Stage) -> Cost:
+        method = stage.arguments[1]
+        settings = self._recipe.critic if method == "critic" else self._recipe.policy
+        tokens = self._training_tokens(method)
+        if tokens is None or settings is None:
+            return Cost()
+        epochs = settings.epochs or PAPER_EPOCHS[method]
+        # The reference model reads everything once.
+        operations = 6 * tokens * epochs + (2 * tokens if method != "rft" else 0)
+        return Cost(requests=0, tokens=round(tokens * epochs), gpu_hours=self._hours(operations))
+
+    def _training_tokens(self, method: str) -> float | None:
+        """Of one epoch, at most: every dialogue is in a pair, every turn has all its pairs."""
+        assumed, dialogues, turns = self._assumed, self._dialogues(), self._turns()
+        if dialogues is None or turns is None:
+            return None
+        if method == "policy":
+            return turns * self._recipe.turn_pairs.pairs * 2 * (self._history() + assumed.output_tokens)
+        whole = assumed.prompt_tokens + assumed.turns * (assumed.output_tokens + assumed.reply_tokens)
+        return dialogues * whole * (1 if method == "rft" else 2)
+
+    def _history(self) -> float:
+        """Tokens that are there when the agent speaks, on average."""
+        assumed = self._assumed
+        return assumed.prompt_tokens + (assumed.turns - 1) / 2 * (
+            assumed.output_tokens + assumed.reply_tokens
+        )
+
+    def _hours(self, operations_per_parameter: float) -> float | None:
+        parameters, speed = self._assumed.parameters, self._assumed.gpu_tflops
+        if parameters is None or speed is None:
+            return None
+        return operations_per_parameter * parameters / (speed * 1e12) / 3600
+
+    def _turns(self) -> float | None:
+        dialogues = self._dialogues()
+        return None if dialogues is None else dialogues * self._assumed.turns
+
+    def _dialogues(self) -> int | None:
+        """On the training tasks."""
+        if self._recipe.episodes is not None:
+            return _lines(self._recipe.episodes)
+        tasks = _tasks(self._recipe.tasks.train)
+        return None if tasks is None else tasks * self._recipe.rollout.attempts
+
+    def _test_dialogues(self) -> int | None:
+        tasks = None if self._recipe.tasks.test is None else _tasks(self._recipe.tasks.test)
+        return None if tasks is None else tasks * self._recipe.evaluation.attempts
+
+
+def _tasks(source: str) -> int | None:
+    """How many tasks a source has; None if it is not there yet."""
+    from sweetrl.tasks.sources import read_tasks
+
+    try:
+        return sum(1 for _ in read_tasks(source))
+    except SweetError:
+        return None
+
+
+def _lines(path: str) -> int | None:
+    try:
+        with Path(path).open("rb") as file:
+            return sum(1 for _ in file)
+    except OSError:
+        return None

@@ -1,0 +1,67 @@
+"""`sweetrl rank`: what a critic thinks of the candidates of each turn."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sweetrl.cli import inputs
+from sweetrl.cli.candidates import ConcurrencyOption
+from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.critics import CriticOption
+from sweetrl.cli.pairs import EpisodesOption
+
+if TYPE_CHECKING:
+    from sweetrl.cli.filling import Tally
+
+
+def rank(
+    critic: CriticOption,
+    tasks: Annotated[str, typer.Option("--tasks", metavar="TASKS", help="The tasks of the dialogues.")],
+    episodes: EpisodesOption,
+    candidates: Annotated[
+        Path, typer.Option("--candidates", metavar="CANDIDATES", help="What `sweetrl candidates` wrote.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="RANKED", help="The file to write.")],
+    *,
+    concurrency: ConcurrencyOption = 8,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Let a critic, who sees the reference, judge the candidates of each turn.
+
+    The same command again does what is missing or failed.
+    """
+    import asyncio
+
+    judging = _rank(critic, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet)
+    asyncio.run(judging).report(json=json, quiet=quiet)
+
+
+async def _rank(
+    spec: str, source: str, episodes: Path, candidates: Path, output: Path, *, concurrency: int, quiet: bool
+) -> "Tally":
+    from sweetrl.candidates.rank import rank_candidates
+    from sweetrl.cli.critics import open_critic
+    from sweetrl.cli.filling import Tally, fill, open_output, opened_models
+    from sweetrl.records import read_records
+    from sweetrl.tasks.sources import load_tasks
+    from sweetrl.types import CandidateSet
+
+    tasks = load_tasks(source)
+    stored = inputs.load_episodes(episodes, tasks)
+    total = sum(each.failure is None for each in read_records(candidates, CandidateSet))
+    tally = Tally(output, "turns")
+    async with opened_models(tally) as models:
+        critic, settings = open_critic(spec, models)
+        config = {
+            "episodes": inputs.fingerprint(episodes),
+            "candidates": inputs.fingerprint(candidates),
+            "tasks": inputs.fingerprint_of_tasks(tasks.values()),
+            **settings,
+        }
+        with open_output(output, CandidateSet, command="rank", config=config, quiet=quiet) as log:
+            drawn = read_records(candidates, CandidateSet)
+            ranked = rank_candidates(drawn, stored, tasks, critic, concurrency=concurrency, skip=log.has)
+            await fill(log, ranked, tally, total=total, quiet=quiet)
+    return tally

@@ -1,0 +1,247 @@
+"""`sweetrl run`: a whole experiment from one recipe.
+
+Each stage runs as the command that a person would type, in a process of its own: what a stage holds (a model
+on the GPU, a thousand connections) is gone when it ends, a launcher such as torchrun fits in front of it, and
+the log shows commands that can be repeated by hand. Starting Python costs less than a second per stage.
+
+A stage that is done is noted in `run.json` and not started again; one that was interrupted goes on by itself,
+because every command resumes.
+"""
+
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sweetrl.cli import console
+from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sweetrl.cli.estimates import Cost
+    from sweetrl.cli.road import Stage
+    from sweetrl.config import Recipe
+
+JOURNAL = "run.json"
+
+
+def run(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file; recipes/ has some.")],
+    *,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change the recipe, for example critic.epochs=2."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and what it would take.")] = False,
+    allow_failures: Annotated[
+        bool, typer.Option("--allow-failures", help="Go on when some items of a stage failed.")
+    ] = False,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Run all stages of a recipe, each as a command of its own.
+
+    The same command again goes on where it stopped.
+    """
+    from sweetrl.cli.road import stages
+    from sweetrl.config import load_recipe
+
+    loaded = load_recipe(recipe, changes or [])
+    _refuse_unknown_stages(loaded)
+    planned = stages(loaded)
+    if dry_run:
+        _show_plan(loaded, planned, json=json)
+        return
+    done = _Runner(loaded, planned, allow_failures=allow_failures, quiet=quiet).run()
+    if json:
+        console.print_json({"output": loaded.output, "stages": done})
+
+
+def _refuse_unknown_stages(recipe: "Recipe") -> None:
+    from difflib import get_close_matches
+
+    from sweetrl.cli.road import NAMES
+
+    for index, server in enumerate(recipe.servers):
+        for name in sorted(set(server.stages).difference(NAMES)):
+            close = get_close_matches(name, NAMES, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(NAMES)}"
+            raise ConfigError(f"servers[{index}].stages: there is no stage '{name}'; {hint}")
+
+
+# ---------------------------------------------------------------- the plan
+
+
+def _show_plan(recipe: "Recipe", planned: "list[Stage]", *, json: bool) -> None:
+    from sweetrl.cli.estimates import costs
+
+    estimated = costs(recipe, planned)
+    if json:
+        rows = [
+            {
+                "stage": stage.name,
+                "command": shlex.join(["sweetrl", *stage.arguments]),
+                "inputs": stage.inputs,
+                "output": str(stage.output),
+                "requests": cost.requests,
+                "tokens": cost.tokens,
+                "gpu_hours": cost.gpu_hours,
+            }
+            for stage, cost in zip(planned, estimated, strict=True)
+        ]
+        console.print_json({"output": recipe.output, "stages": rows})
+        return
+    console.results().print(_plan_table(planned, estimated))
+    for stage in planned:
+        typer.echo(shlex.join(["sweetrl", *stage.arguments]))
+
+
+def _plan_table(planned: "list[Stage]", estimated: "list[Cost]") -> "Table":
+    from rich.table import Table
+
+    table = Table("stage", "reads", "writes", "requests", "tokens", "GPU hours")
+    for stage, cost in zip(planned, estimated, strict=True):
+        read = "\n".join(stage.inputs)
+        table.add_row(
+            stage.name,
+            read,
+            str(stage.output),
+            _shown(cost.requests),
+            _shown(cost.tokens),
+            _shown(cost.gpu_hours),
+        )
+    return table
+
+
+def _shown(number: float | None) -> str:
+    if number is None:
+        return "?"
+    return f"{number:.1f}" if isinstance(number, float) else f"{number:,}"
+
+
+# ---------------------------------------------------------------- running
+
+
+class _Runner:
+    def __init__(
+        self, recipe: "Recipe", planned: "list[Stage]", *, allow_failures: bool, quiet: bool
+    ) -> None:
+        self._recipe = recipe
+        self._planned = planned
+        self._allow_failures = allow_failures
+        self._quiet = quiet
+        self._folder = Path(recipe.output)
+        self._journal = _Journal(self._folder)
+
+    def run(self) -> list[dict[str, Any]]:
+        """Do what is not done; what became of each stage."""
+        for number, stage in enumerate(self._planned, start=1):
+            if self._journal.has(stage):
+                self._note(f"[{number}/{len(self._planned)}] {stage.name}: done before")
+                continue
+            self._note(f"[{number}/{len(self._planned)}] {stage.name}: {shlex.join(stage.arguments)}")
+            self._do(stage)
+        return self._journal.entries
+
+    def _do(self, stage: "Stage") -> None:
+        from sweetrl.cli.servers import running
+
+        wanted = tuple(server for server in self._recipe.servers if stage.name in server.stages)
+        started = time.monotonic()
+        with running(wanted, self._folder):
+            code = self._call(stage)
+        if code == 130:
+            raise KeyboardInterrupt(f"in the stage {stage.name}; the same command goes on with it")
+        if code == 1 and self._allow_failures:
+            self._note(f"{stage.name}: some items failed; going on without them")
+        elif code:
+            self._note(f"the stage {stage.name} ended with code {code}; {_advice(code)}")
+            raise typer.Exit(2 if code == 2 else 1)
+        self._journal.add(stage, code, time.monotonic() - started)
+
+    def _call(self, stage: "Stage") -> int:
+        quiet = ["--quiet"] if self._quiet else []
+        words = [*(stage.launcher or [sys.executable]), "-m", "sweetrl", *stage.arguments, *quiet]
+        # Our standard output is for the one JSON object that --json promises.
+        process = subprocess.Popen(words, stdout=sys.stderr)  # noqa: S603  words of our own, no shell
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                # The stage got the same Ctrl-C and knows best how to end.
+                continue
+
+    def _note(self, text: str) -> None:
+        if not self._quiet:
+            console.note(text)
+
+
+def _advice(code: int) -> str:
+    if code == 1:
+        return "the same command again does the failed items, --allow-failures goes on without them"
+    return "mend what it said and run the same command again"
+
+
+class _Journal:
+    """Which stages are done, in a file of the run's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        from sweetrl.records import unwritable
+
+        self._path = folder / JOURNAL
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        self.entries = self._read()
+
+    def _read(self) -> list[dict[str, Any]]:
+        import msgspec
+
+        if not self._path.exists():
+            return []
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=list[dict[str, Any]])
+        except msgspec.DecodeError as error:
+            raise DataError(f"not the journal of a run: {error}", path=self._path) from None
+
+    def has(self, stage: "Stage") -> bool:
+        """Whether the stage is done; one that was done otherwise is an error."""
+        entry = next((each for each in self.entries if each["stage"] == stage.name), None)
+        if entry is None:
+            return False
+        if entry["arguments"] != list(stage.arguments):
+            raise ConfigError(
+                f"{self._path}: the stage {stage.name} was done with other settings "
+                f"({_difference(entry['arguments'], stage.arguments)}); choose another output"
+            )
+        return True
+
+    def add(self, stage: "Stage", code: int, seconds: float) -> None:
+        """Note that the stage is done."""
+        import msgspec
+
+        from sweetrl.records import write_atomically
+
+        self.entries.append(
+            {
+                "stage": stage.name,
+                "arguments": list(stage.arguments),
+                "output": str(stage.output),
+                "code": code,
+                "seconds": round(seconds, 1),
+            }
+        )
+        write_atomically(self._path, msgspec.json.format(msgspec.json.encode(self.entries)) + b"\n")
+
+
+def _difference(before: list[str], now: tuple[str, ...]) -> str:
+    gone = [word for word in before if word not in now]
+    new = [word for word in now if word not in before]
+    return f"was {shlex.join(gone) or 'without'}, now {shlex.join(new) or 'without'}"

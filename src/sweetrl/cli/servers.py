@@ -1,0 +1,75 @@
+"""Programs that a recipe needs beside its stages, such as model servers: started, awaited, ended."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from sweetrl.cli import console
+from sweetrl.config import ServerSettings
+from sweetrl.errors import UsageError
+
+POLL_SECONDS = 0.2
+FAREWELL_SECONDS = 30.0
+"""How long a program has to end by itself."""
+
+
+@contextlib.contextmanager
+def running(wanted: tuple[ServerSettings, ...], folder: Path) -> Iterator[None]:
+    """Keep the programs running during the block; what they say goes to `folder`/server-N.log."""
+    with contextlib.ExitStack() as stack:
+        for number, settings in enumerate(wanted):
+            stack.enter_context(_running(settings, folder, folder / f"server-{number}.log"))
+        yield
+
+
+@contextlib.contextmanager
+def _running(settings: ServerSettings, folder: Path, log: Path) -> Iterator[None]:
+    command = settings.command.replace("{output}", str(folder))
+    console.note(f"starting: {command}")
+    with log.open("ab") as sink:
+        # In a session of its own, so that all its processes can be ended and none gets our Ctrl-C.
+        process = subprocess.Popen(  # noqa: S602  the recipe's own words
+            command, shell=True, stdout=sink, stderr=sink, start_new_session=True
+        )
+    try:
+        _await_ready(process, settings, log)
+        yield
+    finally:
+        _end(process)
+
+
+def _await_ready(process: "subprocess.Popen[bytes]", settings: ServerSettings, log: Path) -> None:
+    deadline = time.monotonic() + settings.timeout
+    while not _answers(settings.ready):
+        if process.poll() is not None:
+            raise UsageError(
+                f"the server ended with code {process.returncode}; see {log}: {settings.command}"
+            )
+        if time.monotonic() > deadline:
+            raise UsageError(f"{settings.ready} did not answer within {settings.timeout} s; see {log}")
+        time.sleep(POLL_SECONDS)
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5):  # noqa: S310  the recipe's own address
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, ValueError):
+        return False
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal_number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(FAREWELL_SECONDS)
+            return

@@ -1,0 +1,367 @@
+"""What `sweetrl train` does: reads the records, claims the folder, trains, shows how far it is."""
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sweetrl.cli import console, inputs, live
+from sweetrl.cli.candidates import refuse_other_kind
+from sweetrl.cli.players import read_prompt
+from sweetrl.errors import DataError, UsageError
+from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
+from sweetrl.records import read_records
+from sweetrl.tasks.sources import load_tasks
+from sweetrl.types import EpisodePair, Kind, Task, TurnPair, Verdict
+
+if TYPE_CHECKING:
+    from sweetrl.cli.train import Common
+    from sweetrl.learning.checkpoints import RunFolder, TrainingCard
+    from sweetrl.learning.datasets import Dataset, Encoding
+    from sweetrl.learning.settings import TrainingSettings
+    from sweetrl.learning.trainer import Progress
+
+Examples = Callable[["Encoding"], "Dataset"]
+
+
+def imitate(
+    common: "Common",
+    episodes: Path,
+    verdicts: Path,
+    tasks: str | None,
+    kind: str | None,
+    prompt_file: Path | None,
+) -> None:
+    """Rejection fine-tuning."""
+    from sweetrl.learning.datasets import successful_dialogues
+
+    def examples(encoding: "Encoding") -> "Dataset":
+        stored = inputs.load_episodes(episodes, inputs.tasks_or_none(tasks))
+        return successful_dialogues(stored, read_records(verdicts, Verdict), encoding)
+
+    run = Run(common, "rft", {}, {"episodes": episodes, "verdicts": verdicts})
+    run.train(examples, system=_system(common, kind, prompt_file, episodes, tasks))
+
+
+def prefer_dialogues(
+    common: "Common",
+    pairs: Path,
+    episodes: Path,
+    tasks: str | None,
+    kind: str | None,
+    prompt_file: Path | None,
+    settings: dict[str, Any],
+) -> None:
+    """Multi-turn DPO."""
+    from sweetrl.learning.datasets import dialogue_pairs
+
+    def examples(encoding: "Encoding") -> "Dataset":
+        stored = inputs.load_episodes(episodes, inputs.tasks_or_none(tasks))
+        return dialogue_pairs(read_records(pairs, EpisodePair), stored, encoding)
+
+    run = Run(common, "dpo", settings, {"pairs": pairs, "episodes": episodes})
+    run.train(examples, system=_system(common, kind, prompt_file, episodes, tasks))
+
+
+def judge(
+    common: "Common",
+    pairs: Path,
+    episodes: Path,
+    source: str,
+    prompt_file: Path | None,
+    critic_prompt: Path | None,
+    settings: dict[str, Any],
+) -> None:
+    """A critic."""
+    from sweetrl.learning.datasets import dialogue_pairs
+
+    tasks = load_tasks(source)
+    kind = _only_kind(tasks, source)
+
+    def examples(encoding: "Encoding") -> "Dataset":
+        stored = inputs.load_episodes(episodes, tasks)
+        return dialogue_pairs(read_records(pairs, EpisodePair), stored, encoding, tasks)
+
+    told = (read_prompt(critic_prompt) or privileged_prompt(kind)) if settings["privileged"] else None
+    if told is not None:
+        told.check(needed=["hidden_information"], offered=["hidden_information"])
+    run = Run(common, "critic", settings, {"pairs": pairs, "episodes": episodes})
+    run.data["tasks"] = inputs.fingerprint_of_tasks(tasks.values())
+    run.train(examples, system=_system(common, kind, prompt_file, episodes), told=told)
+
+
+def prefer_turns(
+    common: "Common", pairs: Path, kind: str | None, prompt_file: Path | None, settings: dict[str, Any]
+) -> None:
+    """Turn-wise DPO."""
+    from sweetrl.learning.datasets import turn_pairs
+
+    run = Run(common, "policy", settings, {"turn pairs": pairs})
+    run.train(
+        lambda encoding: turn_pairs(read_records(pairs, TurnPair), encoding),
+        system=_system(common, kind, prompt_file),
+    )
+
+
+def _system(
+    common: "Common",
+    kind: str | None,
+    prompt_file: Path | None,
+    episodes: Path | None = None,
+    tasks: str | None = None,
+) -> str:
+    """The prompt that the agent has when it is sampled from."""
+    if kind is None:
+        kind = Kind.BACKEND if tasks is None else _only_kind(load_tasks(tasks), tasks)
+    if prompt_file is None and episodes is not None:
+        refuse_other_kind(episodes, "frontend" if kind == Kind.FRONTEND else "backend")
+    prompt = read_prompt(prompt_file) or agent_prompt(Kind(kind))
+    return agent_instructions(prompt, turn_limit=common.turn_limit)
+
+
+def _only_kind(tasks: dict[str, Task], source: str) -> Kind:
+    kinds = {task.kind for task in tasks.values()}
+    if len(kinds) > 1:
+        raise DataError(
+            f"{source}: holds backend and frontend tasks; a model learns one kind, split the file"
+        )
+    return kinds.pop()
+
+
+class Run:
+    """One training run, in each of its processes."""
+
+    def __init__(
+        self, common: "Common", method: str, settings: dict[str, Any], files: dict[str, Path]
+    ) -> None:
+        self._common = common
+        self._method = method
+        self._chosen = settings
+        self.data = {name: inputs.fingerprint(path) for name, path in files.items()}
+        self._quiet = common.quiet or not _is_main()
+
+    def train(self, examples: Examples, *, system: str, told: Prompt | None = None) -> None:
+        """Train on the examples and report."""
+        from sweetrl.learning.checkpoints import RunFolder
+
+        with RunFolder(self._common.output) as folder, _processes():
+            card = self._trained(folder, examples, system, told)
+        self._report(card)
+
+    def _trained(
+        self, folder: "RunFolder", examples: Examples, system: str, told: Prompt | None
+    ) -> "TrainingCard":
+        from sweetrl.learning.checkpoints import TrainingCard, timestamp, training_versions
+        from sweetrl.learning.loading import load_tokenizer
+        from sweetrl.learning.trainer import train
+        from sweetrl.models.local.network import no_progress_bars
+
+        model = _absolute(self._common.model)
+        settings = self._settings(model)
+        tokenizer = load_tokenizer(model)
+        data = examples(_encoding(model, tokenizer, settings, system, told))
+        card = TrainingCard(
+            model=model,
+            settings=settings,
+            system=system,
+            privileged_prompt=None if told is None else told.text,
+            data=self.data,
+            examples=len(data.examples),
+            cut_turns=data.cut,
+            versions=training_versions(),
+            started=timestamp(),
+        )
+        if _is_main():
+            card = folder.claim(card)
+        if card.finished:
+            self._note(f"{folder.path}: was finished {card.finished}; nothing to do")
+            return card
+        if data.cut:
+            self._note(
+                f"{data.cut} old turns did not fit into {settings.max_tokens} tokens and were left out"
+            )
+        if (last := folder.last_checkpoint()) is not None:
+            self._note(f"going on from {last.name}")
+        with self._shown() as observe, no_progress_bars(), _resumable(folder):
+            return train(data, tokenizer, card, folder, self._housekeeping(observe))
+
+    def _settings(self, model: str) -> "TrainingSettings":
+        from sweetrl.learning.loading import default_precision, longest_context
+        from sweetrl.learning.settings import LoraSettings, Method, default_settings
+
+        common, rank = self._common, self._common.lora_rank
+        return default_settings(
+            Method(self._method),
+            **self._chosen,
+            epochs=common.epochs,
+            batch_size=common.batch_size,
+            learning_rate=common.learning_rate,
+            max_steps=common.max_steps,
+            max_tokens=longest_context(model, common.max_tokens),
+            tokens_per_pass=common.tokens_per_pass,
+            warmup=common.warmup,
+            floor=common.floor,
+            lora=None if rank is None else LoraSettings(rank=rank, alpha=2 * rank),
+            gradient_checkpointing=common.gradient_checkpointing,
+            precision=common.precision or default_precision(),
+            seed=common.seed,
+        )
+
+    def _housekeeping(self, observe: "Callable[[Progress], None]") -> Any:
+        from sweetrl.learning.trainer import Housekeeping
+
+        common = self._common
+        reports = [name for name in ("tensorboard", "wandb") if getattr(common, name)]
+        for name in reports:
+            _require(name)
+        os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(common.output / "tensorboard"))
+        return Housekeeping(
+            save_every=common.save_every,
+            keep=common.keep,
+            log_every=common.log_every,
+            reports=tuple(reports),
+            shard=common.shard,
+            observe=observe,
+        )
+
+    def _note(self, text: str) -> None:
+        if not self._quiet:
+            console.note(text)
+
+    @contextlib.contextmanager
+    def _shown(self) -> "Iterator[Callable[[Progress], None]]":
+        """Show the progress: a bar on a terminal, a line now and then elsewhere."""
+        if self._quiet:
+            yield lambda _: None
+        elif sys.stderr.isatty():
+            with _bar(self._method) as show:
+                yield show
+        else:
+            yield _Heartbeat()
+
+    def _report(self, card: "TrainingCard") -> None:
+        if not _is_main():
+            return
+        if self._common.json:
+            console.print_json(
+                {"output": str(self._common.output), "finished": card.finished, "metrics": card.metrics}
+            )
+        shown = ("loss", "accuracy", "margin", "nll")
+        figures = ", ".join(f"{name} {card.metrics[name]:.4g}" for name in shown if name in card.metrics)
+        self._note(
+            f"{self._common.output}: {card.examples} examples, {card.metrics['step']:.0f} steps, {figures}"
+        )
+
+
+def _encoding(
+    model: str, tokenizer: Any, settings: "TrainingSettings", system: str, told: Prompt | None
+) -> "Encoding":
+    from sweetrl.learning.critics import tell_secret
+    from sweetrl.learning.datasets import Encoding
+    from sweetrl.learning.loading import load_config
+    from sweetrl.learning.rows import can_branch
+    from sweetrl.learning.tokens import DialogueEncoder
+
+    return Encoding(
+        DialogueEncoder(tokenizer, max_tokens=settings.max_tokens),
+        system=system,
+        privileged=None if told is None else partial(tell_secret, told),
+        branch=can_branch(load_config(model)),
+    )
+
+
+def _absolute(model: str) -> str:
+    """A folder is remembered by its full path: a critic must find its seed model again."""
+    return str(Path(model).resolve()) if Path(model).is_dir() else model
+
+
+def _require(name: str) -> None:
+    import importlib.util
+
+    if importlib.util.find_spec(name) is None:
+        raise UsageError(f"--{name} needs the package {name}: pip install {name}")
+
+
+@contextlib.contextmanager
+def _resumable(folder: "RunFolder") -> Iterator[None]:
+    """Ctrl-C says how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        last = folder.last_checkpoint()
+        kept = "nothing was saved yet" if last is None else f"{last.name} is kept"
+        raise KeyboardInterrupt(f"{kept}; run the same command again to go on") from None
+
+
+# ---------------------------------------------------------------- processes
+
+
+def _is_main() -> bool:
+    """Whether this is the process that writes and speaks; torchrun numbers them."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+@contextlib.contextmanager
+def _processes() -> Iterator[None]:
+    """Whatever joins the other processes of a run within, leaves them at the end."""
+    import torch.distributed
+
+    try:
+        yield
+    finally:
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+
+
+# ---------------------------------------------------------------- progress
+
+
+class _Heartbeat:
+    """A line about the progress, at most once a minute."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._first: int | None = None
+        self._spoken = self._started
+
+    def __call__(self, progress: "Progress") -> None:
+        now = time.monotonic()
+        if self._first is None:
+            self._first, self._started = progress.step, now
+        if now - self._spoken >= live.HEARTBEAT_SECONDS and progress.step > self._first:
+            self._spoken = now
+            left = (now - self._started) / (progress.step - self._first) * (progress.steps - progress.step)
+            console.note(
+                f"step {progress.step}/{progress.steps} · loss {progress.loss:.4g} · {live.duration(left)} left"
+            )
+
+
+@contextlib.contextmanager
+def _bar(label: str) -> "Iterator[Callable[[Progress], None]]":
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Display
+
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    ]
+    with Display(*columns, console=console.messages()) as display:
+        task = display.add_task(label, total=None, loss="-")
+        yield lambda progress: display.update(
+            task, completed=progress.step, total=progress.steps, loss=f"{progress.loss:.4g}"
+        )

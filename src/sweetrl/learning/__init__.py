@@ -1,0 +1,1 @@
+"""Learning from stored dialogues: the only stage that needs PyTorch."""

@@ -1,0 +1,325 @@
+"""Critics made of language models in this process: they judge turns with the task's secret in hand.
+
+    LogRatioCritic   log pi_theta - log pi_ref of a trained model against its seed model (the paper's)
+    HeadCritic       a number from a trained head: a value function, or a regression
+    KnowingCritic    log p(turn | secret) - log p(turn) of the seed model: needs no training
+
+A trained critic is a folder: a plain Hugging Face model, `critic.json` and, for those with a head, its file.
+All candidates for a turn share one run over the history.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+import msgspec
+import torch
+from msgspec import Struct
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from sweetrl.errors import DataError, UsageError
+from sweetrl.learning.heads import candidate_scores, load_score_head
+from sweetrl.learning.logprobs import candidate_logprobs
+from sweetrl.learning.losses import Normalisation, turn_advantages
+from sweetrl.learning.reference import model_digest
+from sweetrl.learning.settings import CriticKind
+from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates
+from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
+from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
+from sweetrl.protocols import TurnCritic
+from sweetrl.records import unreadable, write_atomically
+from sweetrl.types import BackendSecret, Message, Role, Task, TokenCredit, digest
+
+CRITIC_CARD = "critic.json"
+UNBOUNDED_CONTEXT = 16384
+"""Tokens that are read by a model which names no bound (paper, section 5)."""
+EVEN_CHANCE = 0.5
+"""What a value function starts from: it is trained on as many successes as failures."""
+
+
+class CriticCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What must be known of a trained model to use it as a critic."""
+
+    schema: Literal["critic/1"] = "critic/1"
+    kind: CriticKind
+    normalisation: Normalisation = Normalisation.TURN_MEAN
+    """Of an advantage critic."""
+    beta: float = 0.1
+    """That its loss was computed with; advantages are without it."""
+    reference: str | None = None
+    """The seed model: a folder or a name on the hub. None for critics with a head."""
+    privileged: str | None = None
+    """The text around the secret, with the field {hidden_information}; None if the critic sees no secret."""
+    system: str | None = None
+    """The agent's prompt."""
+    max_tokens: int
+    """Context: longer histories lose their oldest turns."""
+
+
+def write_critic_card(folder: Path, card: CriticCard) -> None:
+    """Make a model's folder a critic."""
+    write_atomically(folder / CRITIC_CARD, msgspec.json.format(msgspec.json.encode(card)) + b"\n")
+
+
+def read_critic_card(folder: Path) -> CriticCard:
+    """What the folder of a critic says of it."""
+    path = folder / CRITIC_CARD
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=CriticCard)
+    except FileNotFoundError:
+        raise DataError(
+            f"has no {CRITIC_CARD}: not a critic; train one with `sweetrl train critic`", path=folder
+        ) from None
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except msgspec.DecodeError as error:
+        raise DataError(f"not the card of a critic: {error}", path=path) from None
+
+
+def tell_secret(prompt: Prompt, task: Task) -> str:
+    """What a critic is told of a task."""
+    secret = task.secret
+    return prompt.render(
+        hidden_information=secret.reference if isinstance(secret, BackendSecret) else secret.page
+    )
+
+
+def _nothing(_: Task) -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a critic reads a task and a dialogue: as it was trained to."""
+
+    encoder: DialogueEncoder
+    system: Callable[[Task], str | None] = _nothing
+    """The agent's prompt."""
+    privileged: Callable[[Task], str | None] = _nothing
+    """What the critic is told of the secret."""
+
+    def candidates(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> EncodedCandidates:
+        """The tokens of a history and of each output."""
+        return self.encoder.candidates(
+            history, outputs, system=self.system(task), privileged=self.privileged(task), name=task.id
+        )
+
+
+class _ByTokens:
+    """What critics have in common whose advantage is a sum over tokens."""
+
+    _reading: Reading
+    _normalisation: Normalisation
+
+    def __init__(self) -> None:
+        # Networks here are run by one thread at a time: they are hooked into while they run.
+        self._lock = Lock()
+
+    async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
+        """Log-ratios of the outputs, normalised as in training."""
+        return [float(each.sum()) for each in await asyncio.to_thread(self._shares, task, history, outputs)]
+
+    async def token_advantages(
+        self, task: Task, history: Sequence[Message], output: str
+    ) -> list[TokenCredit]:
+        """The share of each token, the end-of-turn token included."""
+        [shares] = await asyncio.to_thread(self._shares, task, history, [output])
+        encoder = self._reading.encoder
+        texts = _token_texts(encoder.tokenizer, encoder.output(output))
+        return [TokenCredit(text, share) for text, share in zip(texts, shares.tolist(), strict=True)]
+
+    def _shares(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[Tensor]:
+        with self._lock:
+            ratios = self._log_ratios(task, history, outputs)
+        return [turn_advantages(each, torch.tensor(len(each)), self._normalisation) for each in ratios]
+
+    def _log_ratios(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[Tensor]:
+        """Of each output, a number for each of its tokens."""
+        raise NotImplementedError
+
+
+class LogRatioCritic(_ByTokens):
+    """The paper's critic: a trained model against the one that its training began with."""
+
+    def __init__(
+        self, model: Any, reference: Any, reading: Reading, normalisation: Normalisation, *, name: str
+    ) -> None:
+        super().__init__()
+        self._model = model
+        self._reference = reference
+        self._reading = reading
+        self._normalisation = normalisation
+        self.name = name
+
+    def _log_ratios(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[Tensor]:
+        encoded = self._reading.candidates(task, history, outputs)
+        ours = candidate_logprobs(self._model, encoded.prefix, encoded.continuations)
+        seeds = candidate_logprobs(self._reference, encoded.prefix, encoded.continuations)
+        return [own - seed for own, seed in zip(ours, seeds, strict=True)]
+
+
+class KnowingCritic(_ByTokens):
+    """How much likelier the secret makes a turn, to a model that was not trained for it."""
+
+    def __init__(self, model: Any, reading: Reading, *, name: str) -> None:
+        super().__init__()
+        self._model = model
+        self._reading = reading
+        self._ignorant = replace(reading, privileged=_nothing)
+        self._normalisation = Normalisation.TURN_MEAN
+        self.name = name
+
+    def _log_ratios(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[Tensor]:
+        told, untold = (each.candidates(task, history, outputs) for each in (self._reading, self._ignorant))
+        knowing = candidate_logprobs(self._model, told.prefix, told.continuations)
+        guessing = candidate_logprobs(self._model, untold.prefix, untold.continuations)
+        return [more - less for more, less in zip(knowing, guessing, strict=True)]
+
+
+class HeadCritic:
+    """A critic with a trained head: for a value function, what the turn adds to the chance of success."""
+
+    def __init__(self, model: Any, kind: CriticKind, reading: Reading, *, name: str) -> None:
+        self._model = model
+        self._kind = kind
+        self._reading = reading
+        self._lock = Lock()
+        self.name = name
+
+    async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
+        """The head's numbers; those of a value function less its value after the turn before."""
+        return await asyncio.to_thread(self._advantages, task, history, outputs)
+
+    def _advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
+        with self._lock:
+            scores = self._scores(task, history, outputs)
+            if self._kind is CriticKind.REGRESSION:
+                return scores
+            before = self._value_before(task, history)
+        return [_chance(score) - before for score in scores]
+
+    def _value_before(self, task: Task, history: Sequence[Message]) -> float:
+        spoken = [index for index, message in enumerate(history) if message.role is Role.ASSISTANT]
+        if not spoken:
+            return EVEN_CHANCE
+        [score] = self._scores(task, history[: spoken[-1]], [history[spoken[-1]].text])
+        return _chance(score)
+
+    def _scores(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
+        encoded = self._reading.candidates(task, history, outputs)
+        found: list[float] = candidate_scores(
+            self._model, encoded.prefix, encoded.continuations, self._kind
+        ).tolist()
+        return found
+
+
+def _chance(logit: float) -> float:
+    return float(torch.tensor(logit).sigmoid())
+
+
+# ---------------------------------------------------------------- loading
+
+
+def load_critic(folder: Path) -> TurnCritic:
+    """The critic that training left in a folder."""
+    card = read_critic_card(folder)
+    model = load_network(str(folder))
+    reading = _reading(folder, card)
+    if card.kind is not CriticKind.ADVANTAGE:
+        load_score_head(model, folder)
+        return HeadCritic(model, card.kind, reading, name=_name(f"critic:{folder.name}", card, model))
+    if card.reference is None:
+        raise DataError("names no reference model to measure advantages against", path=folder / CRITIC_CARD)
+    reference = load_network(card.reference)
+    _check_alike(folder, model, card.reference, reference)
+    name = _name(f"critic:{folder.name}", card, model, reference)
+    return LogRatioCritic(model, reference, reading, card.normalisation, name=name)
+
+
+def _name(label: str, told: CriticCard | str, *models: Any) -> str:
+    """A label with a mark that changes whenever an advantage could."""
+    parts = [msgspec.json.encode(told).decode(), *map(model_digest, models)]
+    return f"{label}@{digest(' '.join(parts))[:8]}"
+
+
+def _reading(folder: Path, card: CriticCard) -> Reading:
+    encoder = _encoder(str(folder), card.max_tokens)
+    if card.privileged is None:
+        return Reading(encoder, lambda _: card.system)
+    prompt = Prompt(card.privileged, source=str(folder / CRITIC_CARD))
+    return Reading(encoder, lambda _: card.system, partial(tell_secret, prompt))
+
+
+def load_knowing_critic(path: str, *, privileged: Prompt | None = None) -> KnowingCritic:
+    """A critic of the model at `path` as it is, with a prompt of one's own around the secret if wished."""
+    model = load_network(path)
+    window = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    reading = Reading(
+        _encoder(path, window or UNBOUNDED_CONTEXT),
+        lambda task: agent_instructions(agent_prompt(task.kind)),
+        lambda task: tell_secret(privileged or privileged_prompt(task.kind), task),
+    )
+    told = "" if privileged is None else privileged.text
+    return KnowingCritic(model, reading, name=_name(f"zero:hf:{path}", told, model))
+
+
+def load_network(path: str) -> Any:
+    """A causal language model for reading, on the GPU if there is one; refuses one with missing weights."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    dtype = torch.float32 if device.type == "cpu" else "auto"
+    load: Any = AutoModelForCausalLM.from_pretrained
+    try:
+        with no_progress_bars():
+            model, found = load(path, dtype=dtype, output_loading_info=True)
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().split("\n", maxsplit=1)[0]
+        raise UsageError(f"{path}: cannot load a language model from there: {reason}") from error
+    if found["missing_keys"]:
+        raise UsageError(
+            f"{path}: the weights are of another architecture than the {model.config.model_type} that config.json "
+            f"names: {sorted(found['missing_keys'])[0]} is missing; give the folder that they were saved to"
+        )
+    if device.type == "cpu" and model.config._attn_implementation == "sdpa":
+        model.set_attn_implementation(GROUPED_ATTENTION)
+    return model.to(device).eval()
+
+
+def _encoder(path: str, max_tokens: int) -> DialogueEncoder:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().split("\n", maxsplit=1)[0]
+        raise UsageError(f"{path}: cannot load a tokenizer from there: {reason}") from error
+    return DialogueEncoder(tokenizer, max_tokens=max_tokens)
+
+
+def _check_alike(folder: Path, model: Any, reference_path: str, reference: Any) -> None:
+    own, other = (
+        {name: tuple(w.shape) for name, w in each.state_dict().items()} for each in (model, reference)
+    )
+    if own != other:
+        raise UsageError(
+            f"{folder}: the critic ({_described(model)}) is of another architecture than its reference "
+            f"{reference_path} ({_described(reference)}); give the model that its training began with"
+        )
+
+
+def _described(model: Any) -> str:
+    return f"{model.config.model_type}, {model.num_parameters():,} weights"
+
+
+def _token_texts(tokenizer: Any, tokens: Sequence[int]) -> list[str]:
+    """The text of each token; a character made of several tokens is given to the last of them."""
+    texts, pending = [], []
+    for index, token in enumerate(tokens):
+        pending.append(token)
+        text = tokenizer.decode(pending, clean_up_tokenization_spaces=False)
+        broken = text.endswith("\ufffd") and index + 1 < len(tokens)
+        texts.append("" if broken else text)
+        pending = pending if broken else []
+    return texts

@@ -1,0 +1,122 @@
+"""Records as examples to learn from: which dialogues and turns, encoded how.
+
+The methods differ in this and in their loss only. Whatever an example is made of, it keeps the id of its record.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from sweetrl.errors import DataError
+from sweetrl.learning.batches import Example
+from sweetrl.learning.tokens import DialogueEncoder, EncodedSequence
+from sweetrl.types import Ending, Episode, EpisodePair, Task, TurnPair, Verdict
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What a run learns from."""
+
+    examples: list[Example]
+    cut: int = field(default=0, kw_only=True)
+    """Old turns that were left out of histories too long for the context."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How records become tokens: the same for all examples of a run."""
+
+    encoder: DialogueEncoder
+    system: str | None = None
+    """The agent's prompt, as when it was sampled from."""
+    privileged: Callable[[Task], str] | None = None
+    """What a critic is told of a task; None tells it nothing."""
+    branch: bool = False
+    """Whether sequences may share rows (see `rows.can_branch`)."""
+
+    def dialogue(self, episode: Episode, task: Task | None = None) -> tuple[EncodedSequence, ...]:
+        """All turns of an episode."""
+        return tuple(
+            self.encoder.dialogue(
+                episode.request,
+                episode.turns,
+                system=self.system,
+                privileged=self._secret(task),
+                name=episode.id,
+            ).sequences
+        )
+
+    def turns(self, pair: TurnPair) -> tuple[EncodedSequence, EncodedSequence]:
+        """The chosen and the rejected output of a pair."""
+        chosen, rejected = (
+            self.encoder.turn(pair.history, output, system=self.system, name=pair.id)
+            for output in (pair.chosen, pair.rejected)
+        )
+        return chosen, rejected
+
+    def _secret(self, task: Task | None) -> str | None:
+        return None if task is None or self.privileged is None else self.privileged(task)
+
+
+def successful_dialogues(
+    episodes: Mapping[str, Episode], verdicts: Iterable[Verdict], encoding: Encoding
+) -> Dataset:
+    """For rejection fine-tuning: the dialogues that succeeded, each token of the agent counting the same."""
+    ids = [verdict.episode_id for verdict in verdicts if verdict.success and verdict.reward is not None]
+    kept = [_known(episodes, id_, "the verdicts") for id_ in dict.fromkeys(ids)]
+    examples = []
+    for episode in kept:
+        sequences = encoding.dialogue(episode)
+        learnt = sum(turn >= 0 for sequence in sequences for turn in sequence.turns)
+        examples.append(Example(episode.id, sequences, weight=float(learnt), branch=encoding.branch))
+    return _dataset(examples, "no dialogue succeeded: there is nothing to imitate")
+
+
+def dialogue_pairs(
+    pairs: Iterable[EpisodePair],
+    episodes: Mapping[str, Episode],
+    encoding: Encoding,
+    tasks: Mapping[str, Task] | None = None,
+) -> Dataset:
+    """For multi-turn DPO, and with the `tasks` for a critic: pairs of whole dialogues."""
+
+    @cache  # one dialogue is in many pairs
+    def encoded(episode_id: str, task_id: str) -> tuple[EncodedSequence, ...]:
+        return encoding.dialogue(episodes[episode_id], None if tasks is None else tasks[task_id])
+
+    examples = []
+    for pair in pairs:
+        if tasks is not None and pair.task_id not in tasks:
+            raise DataError(
+                f"pair {pair.id}: there is no task {pair.task_id}; give the tasks that it was made from"
+            )
+        chosen, rejected = (
+            encoded(_known(episodes, id_, f"pair {pair.id}").id, pair.task_id)
+            for id_ in (pair.chosen, pair.rejected)
+        )
+        examples.append(Example(pair.id, chosen, rejected, branch=encoding.branch))
+    return _dataset(examples, "there are no pairs to learn from")
+
+
+def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding) -> Dataset:
+    """For the policy: pairs of single turns."""
+    examples = []
+    for pair in pairs:
+        chosen, rejected = encoding.turns(pair)
+        examples.append(Example(pair.id, (chosen,), (rejected,), branch=encoding.branch))
+    return _dataset(examples, "there are no turn pairs to learn from")
+
+
+def _dataset(examples: list[Example], emptiness: str) -> Dataset:
+    if not examples:
+        raise DataError(emptiness)
+    return Dataset(examples, cut=sum(each.cut for example in examples for each in example.sequences))
+
+
+def _known(episodes: Mapping[str, Episode], id_: str, source: str) -> Episode:
+    episode = episodes.get(id_)
+    if episode is None:
+        raise DataError(f"{source}: there is no episode {id_}; give the episodes that it was made from")
+    if episode.ending is Ending.FAILED or not episode.turns:
+        raise DataError(f"{source}: episode {id_} failed and cannot be learnt from; make the file anew")
+    return episode

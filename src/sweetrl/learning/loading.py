@@ -1,0 +1,136 @@
+"""Models to train: loaded, given adapters or a head, and turned into plain folders at the end."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    set_seed,
+)
+
+from sweetrl.errors import UsageError
+from sweetrl.learning.heads import SCORE_HEAD, add_score_head, save_score_head
+from sweetrl.learning.settings import LoraSettings, Method, Precision, TrainingSettings
+
+
+def load_tokenizer(path: str) -> Any:
+    """The tokenizer of a folder or hub model."""
+    try:
+        return AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        raise _unloadable(path, error) from error
+
+
+def load_config(path: str) -> Any:
+    """The configuration of a folder or hub model, with the attention that training uses."""
+    try:
+        config = AutoConfig.from_pretrained(path, attn_implementation="sdpa")
+    except (OSError, ValueError) as error:
+        raise _unloadable(path, error) from error
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise _unloadable(path, ValueError(f"the architecture {config.model_type} is none"))
+    return config
+
+
+def longest_context(path: str, wanted: int | None) -> int:
+    """Tokens in the longest sequence: what is wanted, or the paper's, as far as the model reads."""
+    window = getattr(load_config(path).get_text_config(decoder=True), "max_position_embeddings", None)
+    asked = wanted or TrainingSettings(method=Method.RFT).max_tokens
+    return asked if window is None else min(asked, window)
+
+
+def default_precision() -> Precision:
+    """What suits this machine: half precision is hopelessly slow on most CPUs."""
+    return Precision.BFLOAT16 if torch.cuda.is_available() else Precision.FLOAT32
+
+
+def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:
+    """The model to train, on the CPU; split over `shard` processes by FSDP2 if that is more than one.
+
+    Adapters and heads start at random from the seed of the run.
+    """
+    set_seed(settings.seed)
+    options = _sharded(shard, settings) if shard > 1 else {}
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            path, dtype=_weights(settings), attn_implementation="sdpa", **options
+        )
+    except (OSError, ValueError) as error:
+        raise _unloadable(path, error) from error
+    if settings.has_head:
+        add_score_head(model)
+    if settings.lora is not None:
+        model = _with_adapters(model, settings.lora, has_head=settings.has_head)
+    return model
+
+
+def _sharded(processes: int, settings: TrainingSettings) -> dict[str, Any]:
+    from transformers.distributed.configuration_utils import DistributedConfig
+
+    half = settings.precision is Precision.BFLOAT16
+    return {"distributed_config": DistributedConfig(fsdp_size=processes, fsdp_mixed_precision=half)}
+
+
+def _weights(settings: TrainingSettings) -> torch.dtype:
+    # Frozen weights lose nothing in half precision; trained ones would lose their small updates.
+    half = settings.precision is Precision.BFLOAT16 and settings.lora is not None
+    return torch.bfloat16 if half else torch.float32
+
+
+def _with_adapters(model: PreTrainedModel, lora: LoraSettings, *, has_head: bool) -> Any:
+    from peft import LoraConfig, TaskType, get_peft_model
+
+    config = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        target_modules="all-linear",
+        exclude_modules=[SCORE_HEAD] if has_head else None,
+        modules_to_save=[SCORE_HEAD] if has_head else None,
+        task_type=TaskType.CAUSAL_LM,
+    )
+    return get_peft_model(model, config)
+
+
+def merge_adapter(path: str, adapter: Path, settings: TrainingSettings, into: Path) -> None:
+    """Write the seed model with an adapter worked into its weights as a plain folder."""
+    from peft import PeftModel
+
+    bare = load_model(path, _without_adapters(settings))
+    merged = PeftModel.from_pretrained(bare, str(adapter)).merge_and_unload()
+    save_plain(merged, into)
+
+
+def save_plain(model: Any, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
+    """Write a folder that any library loads; a score head gets a file of its own."""
+    weights = model.state_dict() if weights is None else weights
+    model.save_pretrained(
+        folder, state_dict={name: value for name, value in weights.items() if not name.startswith(SCORE_HEAD)}
+    )
+    if hasattr(model, SCORE_HEAD):
+        save_score_head(model, folder)
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """All weights of a folder, however many files they are in."""
+    weights: dict[str, Tensor] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        weights |= load_file(file)
+    return weights
+
+
+def _without_adapters(settings: TrainingSettings) -> TrainingSettings:
+    from msgspec.structs import replace
+
+    return replace(settings, lora=None, precision=Precision.FLOAT32)
+
+
+def _unloadable(path: str, error: Exception) -> UsageError:
+    reason = str(error).strip().split("\n", maxsplit=1)[0]
+    return UsageError(f"{path}: cannot load a causal language model from there: {reason}")

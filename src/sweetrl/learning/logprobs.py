@@ -1,0 +1,240 @@
+"""Log-probabilities of what the agent said, without ever keeping a row of logits for each token.
+
+The network's body runs once over a batch; its head is applied only where an agent's token is predicted, a few
+tokens at a time, and again in the backward pass instead of keeping its output. Candidates for the same turn
+share the keys and values of the history.
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from transformers import DynamicCache
+
+from sweetrl.errors import UsageError
+from sweetrl.learning.batches import TokenBatch
+from sweetrl.learning.losses import sum_by
+
+LOGITS_AT_ONCE = 1 << 25
+"""Bound on the logits that exist at one time: 128 MB in single precision."""
+CACHED_TOKENS_AT_ONCE = 1 << 16
+"""Bound on the tokens whose keys and values are held for candidates of one turn."""
+
+
+@dataclass(frozen=True)
+class TurnLogprobs:
+    """Of each turn in a batch, in the order of the batch's spans."""
+
+    sums: Tensor
+    """Summed over the tokens of the turn, the end-of-turn token included."""
+    counts: Tensor
+    """How many tokens those are."""
+
+    @property
+    def means(self) -> Tensor:
+        """Per token."""
+        return self.sums / self.counts.clamp(min=1)
+
+
+def turn_logprobs(model: Any, batch: TokenBatch) -> TurnLogprobs:
+    """What the model gives to each turn of a batch, log pi(turn | everything before it), with gradients."""
+    head = _Head(model)
+
+    def read(hidden: Tensor) -> Tensor:
+        return head.token_logprobs(hidden.flatten(0, 1)[batch.predictors], batch.targets)
+
+    logprobs = _run(model, read, **_inputs(batch))
+    counts = torch.bincount(batch.spans, minlength=batch.span_count)
+    return TurnLogprobs(sum_by(batch.spans, logprobs, batch.span_count), counts)
+
+
+def hidden_states(model: Any, batch: TokenBatch) -> Tensor:
+    """What the head reads: (rows * length, size), gradients included."""
+    return _run_body(model, **_inputs(batch)).flatten(0, 1)
+
+
+def _inputs(batch: TokenBatch) -> dict[str, Any]:
+    if batch.branches:
+        return {
+            "input_ids": batch.ids,
+            "attention_mask": batch.attention,
+            "position_ids": batch.positions,
+            "use_cache": False,
+        }
+    # Padding stands on the right, where no token of a causal model sees it: no mask is quicker.
+    return {"input_ids": batch.ids, "use_cache": False}
+
+
+@dataclass(frozen=True)
+class CandidateStates:
+    """Hidden states over one history and over each of its continuations."""
+
+    prefix: Tensor
+    """(tokens of the prefix, size)."""
+    continuations: list[Tensor]
+    """Of each continuation (its tokens, size)."""
+
+
+@torch.no_grad()
+def candidate_states(
+    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]]
+) -> CandidateStates:
+    """Run the network once over the prefix, then over all continuations at a time.
+
+    Equal to a run over `prefix + continuation` for each, at a fraction of the cost.
+    """
+    device = model.device
+    cache = DynamicCache(config=model.config)
+    read = _run_body(
+        model, input_ids=torch.tensor([prefix], device=device), past_key_values=cache, use_cache=True
+    )
+    longest = max(map(len, continuations))
+    rows = max(1, CACHED_TOKENS_AT_ONCE // (len(prefix) + longest))
+    states: list[Tensor] = []
+    for start in range(0, len(continuations), rows):
+        some = continuations[start : start + rows]
+        width = max(1, *map(len, some))
+        ids = torch.tensor([[*each, *[0] * (width - len(each))] for each in some], device=device)
+        shared = copy.deepcopy(cache) if start + rows < len(continuations) else cache
+        shared.batch_repeat_interleave(len(some))
+        hidden = _run_body(model, input_ids=ids, past_key_values=shared, use_cache=True)
+        states += [row[: len(each)] for row, each in zip(hidden, some, strict=True)]
+    return CandidateStates(read[0], states)
+
+
+@torch.no_grad()
+def candidate_logprobs(
+    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]]
+) -> list[Tensor]:
+    """The log-probability of each token of each continuation of one prefix."""
+    # After the last token of a continuation nothing is predicted.
+    states = candidate_states(model, prefix, [each[:-1] for each in continuations])
+    predictors = [
+        torch.cat([states.prefix[-1:], before])[: len(each)]
+        for before, each in zip(states.continuations, continuations, strict=True)
+    ]
+    targets = torch.tensor([token for each in continuations for token in each], device=model.device)
+    logprobs = _Head(model).token_logprobs(torch.cat(predictors), targets)
+    return list(torch.split(logprobs, [len(each) for each in continuations]))
+
+
+class _Head:
+    """The last layer of a language model, with what its architecture does to logits afterwards."""
+
+    def __init__(self, model: Any) -> None:
+        plain = unwrapped(model)
+        self.layer = plain.get_output_embeddings()
+        if self.layer is None:
+            raise UsageError(
+                f"{plain.config.model_type}: the model has no language-model head; use a causal one"
+            )
+        self._forward: Callable[[Tensor], Tensor] = self.layer.forward
+        config = plain.config.get_text_config(decoder=True)
+        self.vocabulary: int = config.vocab_size
+        self._model_type: str = config.model_type
+        self._cap = getattr(config, "final_logit_softcapping", None)
+        self._scale = getattr(config, "logit_scale", None)
+        self._divisor = getattr(config, "logits_scaling", None)
+
+    def token_logprobs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """The log-probability of a target after each hidden state: (tokens, size), (tokens,) -> (tokens,)."""
+        at_once = max(1, LOGITS_AT_ONCE // self.vocabulary)
+        parts = []
+        for states, wanted in zip(torch.split(hidden, at_once), torch.split(targets, at_once), strict=True):
+            if torch.is_grad_enabled():
+                parts.append(
+                    checkpoint(self._logprobs, states, wanted, use_reentrant=False, preserve_rng_state=False)
+                )
+            else:
+                parts.append(self._logprobs(states, wanted))
+        return torch.cat(parts)
+
+    def _logprobs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        logits = self.finish(self._forward(hidden)).float()
+        return logits.gather(-1, targets[:, None]).squeeze(-1) - logits.logsumexp(-1)
+
+    def finish(self, logits: Tensor) -> Tensor:
+        """Logits as the model gives them out."""
+        if self._scale is not None:
+            logits = logits * self._scale
+        if self._divisor is not None:
+            logits = logits / self._divisor
+        if self._cap is not None:
+            logits = self._cap * torch.tanh(logits / self._cap)
+        return logits
+
+    def check(self, raw: Tensor, given_out: Tensor) -> None:
+        """Refuse an architecture that does to its logits what `finish` does not know."""
+        if not torch.allclose(self.finish(raw).float(), given_out.float(), rtol=0.02, atol=0.02):
+            raise UsageError(
+                f"{self._model_type}: the architecture changes its logits in a way that sweetrl does not know; "
+                f"use another model"
+            )
+
+
+def _run_body(model: Any, **inputs: Any) -> Tensor:
+    """Hidden states before the head: (rows, length, size)."""
+    return _run(model, lambda hidden: hidden, **inputs)
+
+
+def _run(model: Any, read: Callable[[Tensor], Tensor], **inputs: Any) -> Tensor:
+    """What `read` makes of the hidden states before the head.
+
+    The call goes through the model as it is wrapped, and `read` is called in place of the head, because
+    data-parallel and sharded models do their work in hooks around both. The head itself sees one token only,
+    whose logits show what comes after the head.
+    """
+    head = _Head(model)
+    with _replaced_head(head.layer, read) as seen:
+        output = model(**inputs)
+    found, raw = seen
+    head.check(raw.detach(), output.logits.detach())
+    tied: Tensor = _Tied.apply(found, output.logits)  # type: ignore[no-untyped-call]
+    return tied
+
+
+@contextmanager
+def _replaced_head(layer: torch.nn.Module, read: Callable[[Tensor], Tensor]) -> Iterator[list[Tensor]]:
+    """Let a layer see only the first token; collects what `read` makes of all, and the layer of that one."""
+    seen: list[Tensor] = []
+    forward = layer.forward
+
+    def replacement(hidden: Tensor) -> Tensor:
+        seen.extend([read(hidden), forward(hidden[:1, :1])])
+        return seen[1]
+
+    own = vars(layer).get("forward")
+    layer.forward = replacement
+    try:
+        yield seen
+    finally:
+        if own is None:
+            del layer.forward
+        else:
+            layer.forward = own
+
+
+class _Tied(torch.autograd.Function):
+    """The first argument unchanged; the backward pass also goes through the second, with zeros.
+
+    Sharded models gather their weights for the backward pass when it reaches their output.
+    """
+
+    @staticmethod
+    def forward(context: Any, value: Tensor, output: Tensor) -> Tensor:
+        context.save_for_backward(output)
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        return gradient, torch.zeros_like(context.saved_tensors[0])
+
+
+def unwrapped(model: Any) -> Any:
+    """The model inside a data-parallel wrapper."""
+    return model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model

@@ -1,0 +1,72 @@
+"""Token sequences laid out in rows, so that what sequences have in common is computed once.
+
+A row is a trunk, which is one whole sequence, and branches that leave it where their own tokens begin: the two
+replies of a turn pair share their history, the turns of a dialogue share all that was said before. Each branch
+sees the trunk up to the point where it leaves it, and itself; positions count as if it stood alone. The result
+is that of separate rows, as long as every layer attends by the mask that it is given (`can_branch`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from operator import eq
+from typing import Any
+
+from sweetrl.learning.tokens import EncodedSequence
+
+WORTH_SHARING = 0.5
+"""A sequence joins a row if at least this share of it is there already: attention is quadratic in the row."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The tokens that one sequence adds to a row."""
+
+    sequence: int
+    """Which of the sequences that were laid out."""
+    ids: Sequence[int]
+    turns: Sequence[int]
+    leaves: int
+    """How many tokens of the trunk come before; 0 for the trunk itself."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A trunk and its branches, in this order."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def length(self) -> int:
+        """Tokens, all pieces together."""
+        return sum(len(piece.ids) for piece in self.pieces)
+
+
+def lay_out(sequences: Sequence[EncodedSequence], *, branch: bool) -> list[Row]:
+    """Rows that hold the sequences; one each unless they may `branch`."""
+    rows: list[list[Piece]] = []
+    longest_first = sorted(range(len(sequences)), key=lambda index: -len(sequences[index].ids))
+    for index in longest_first:
+        sequence = sequences[index]
+        shared, row = max(
+            ((_shared(row[0].ids, sequence), at) for at, row in enumerate(rows)), default=(0, 0)
+        )
+        if branch and shared >= WORTH_SHARING * len(sequence.ids):
+            rows[row].append(Piece(index, sequence.ids[shared:], sequence.turns[shared:], shared))
+        else:
+            rows.append([Piece(index, sequence.ids, sequence.turns, 0)])
+    return [Row(tuple(pieces)) for pieces in rows]
+
+
+def _shared(trunk: Sequence[int], sequence: EncodedSequence) -> int:
+    """How many leading tokens are the same; what is learnt of the sequence stays its own."""
+    learnt = next((at for at, turn in enumerate(sequence.turns) if turn >= 0), len(sequence.ids))
+    same = sum(1 for _ in takewhile(bool, map(eq, trunk, sequence.ids)))
+    return min(same, learnt)
+
+
+def can_branch(config: Any) -> bool:
+    """Whether a model with this configuration attends by whatever mask it is given, in every layer."""
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    windowed = getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True)
+    return config._attn_implementation == "sdpa" and kinds == {"full_attention"} and not windowed

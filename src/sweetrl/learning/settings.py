@@ -1,0 +1,118 @@
+"""What a training run is told: the method and its numbers, with the paper's as defaults (paper, table 5)."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from sweetrl.errors import ConfigError
+from sweetrl.learning.losses import Normalisation
+
+Positive = Annotated[int, Meta(gt=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Method(StrEnum):
+    """What is learnt from what. All methods share one trainer."""
+
+    RFT = "rft"
+    """Rejection fine-tuning: imitate the dialogues that succeeded."""
+    DPO = "dpo"
+    """Multi-turn DPO on pairs of whole dialogues."""
+    CRITIC = "critic"
+    """Turn-wise credit from pairs of whole dialogues, with the reference in sight."""
+    POLICY = "policy"
+    """DPO on pairs of single turns that a critic ranked."""
+
+
+class CriticKind(StrEnum):
+    """What a critic is made of."""
+
+    ADVANTAGE = "advantage"
+    """The model's own log-probabilities against those of the seed model (the paper's)."""
+    VALUE = "value"
+    """A head that tells dialogues that succeed from those that fail, at each turn."""
+    REGRESSION = "regression"
+    """A head on the mean of the hidden states, trained on pairs."""
+
+
+class Precision(StrEnum):
+    """In what numbers the model computes."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    """Matrix products in bfloat16, weights and optimiser in float32."""
+
+
+class LoraSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Low-rank adapters on every linear layer in place of training all weights."""
+
+    rank: Positive = 16
+    alpha: Positive = 32
+
+
+class TrainingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The numbers of one run. What has another default for each method is set by `default_settings`."""
+
+    method: Method
+    kind: CriticKind = CriticKind.ADVANTAGE
+    """Of a critic only."""
+    normalisation: Normalisation = Normalisation.TURN_MEAN
+    """Of an advantage critic only."""
+    privileged: bool = True
+    """Whether a critic sees the reference; False is an ablation."""
+    epochs: Positive = 4
+    """Passes over the data."""
+    batch_size: Positive = 8
+    """Examples in one optimiser step, whatever the number of processes."""
+    learning_rate: Annotated[float, Meta(gt=0)] = 2e-7
+    """At the peak of the schedule."""
+    warmup: Share = 0.03
+    """Share of the steps during which the learning rate rises."""
+    floor: Share = 0.1
+    """Where the cosine ends, as a share of the peak."""
+    adam_betas: tuple[Share, Share] = (0.9, 0.95)
+    weight_decay: Annotated[float, Meta(ge=0)] = 0.0
+    max_gradient_norm: Annotated[float, Meta(gt=0)] = 1.0
+    beta: Annotated[float, Meta(gt=0)] = 0.1
+    """Of the preference losses."""
+    nll: Annotated[float, Meta(ge=0)] = 0.01
+    """Weight of the negative log-likelihood of what was chosen, per token, in the preference losses."""
+    max_tokens: Positive = 16384
+    """Context: longer histories lose their oldest turns."""
+    tokens_per_pass: Positive = 16384
+    """Memory: tokens in one forward pass of one process, padding included. Changes no result."""
+    max_steps: Positive | None = None
+    """End the run early, with the schedule of these steps."""
+    lora: LoraSettings | None = None
+    gradient_checkpointing: bool = False
+    """Compute activations twice instead of keeping them."""
+    precision: Precision = Precision.FLOAT32
+    seed: int = 0
+
+    @property
+    def has_head(self) -> bool:
+        """Whether a number is learnt for each turn, in place of tokens."""
+        return self.method is Method.CRITIC and self.kind is not CriticKind.ADVANTAGE
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether the loss compares with the seed model."""
+        return self.method is not Method.RFT and not self.has_head
+
+
+_DEFAULTS: dict[Method, dict[str, object]] = {
+    Method.RFT: {"batch_size": 32},
+    Method.POLICY: {"epochs": 1},
+}
+
+
+def default_settings(method: Method, **changes: object) -> TrainingSettings:
+    """The paper's numbers for a method, with `changes`; None leaves a default."""
+    chosen = {name: value for name, value in changes.items() if value is not None}
+    fields = {"method": method, **_DEFAULTS.get(method, {}), **chosen}
+    try:
+        return msgspec.convert(msgspec.to_builtins(fields), TrainingSettings)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"training: {error}") from None

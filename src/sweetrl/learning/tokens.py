@@ -1,0 +1,248 @@
+"""Dialogues as tokens, each with the number of the agent's turn that it belongs to.
+
+A turn is encoded as it is drawn: the prompt that the chat template makes of the history, then the raw output,
+then the token that ends a turn. A later turn continues the sequence of an earlier one only where its prompt
+begins with exactly those tokens; otherwise it starts a sequence of its own. So the masks are right under
+every template, whatever it trims, merges, moves or adds, and nothing is ever searched for in a text.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from jinja2 import TemplateError
+
+from sweetrl.errors import DataError, UsageError
+from sweetrl.types import Message, Role, Turn
+
+NO_TURN = -1
+"""Marks the tokens that the agent did not say."""
+
+# Two contents without a common first or last character: what two renderings share is the template's.
+_PROBES = ("probe", "other")
+_ANCHOR = "\n"
+
+
+@dataclass(frozen=True)
+class EncodedSequence:
+    """Tokens in the order in which the model reads them."""
+
+    ids: list[int]
+    turns: list[int]
+    """For each token the turn (from 0) that it was said in, its end-of-turn token included, or `NO_TURN`."""
+    cut: int = 0
+    """Old turns left out of the history to fit the context."""
+
+
+@dataclass(frozen=True)
+class EncodedDialogue:
+    """One dialogue; each of its turns is in exactly one of the sequences."""
+
+    sequences: list[EncodedSequence]
+    """A single one where every prompt continues the turn before it."""
+
+    @property
+    def cut(self) -> int:
+        """Old turns left out, summed over the sequences."""
+        return sum(sequence.cut for sequence in self.sequences)
+
+
+@dataclass(frozen=True)
+class EncodedCandidates:
+    """Several outputs for one history: `prefix + continuations[i]` is what `turn` gives for the i-th."""
+
+    prefix: list[int]
+    continuations: list[list[int]]
+    """Each with its end-of-turn token."""
+    cut: int = 0
+    """Old turns left out; the longest output decides, because all share the prefix."""
+
+
+class DialogueEncoder:
+    """Encodes dialogues for one tokenizer, by its chat template.
+
+    `privileged`, what only a critic may know, is put before the request in the first message of the user:
+    there every template has a place for it. Histories that do not fit lose their oldest turns, each whole,
+    never the system prompt or the request.
+    """
+
+    def __init__(self, tokenizer: Any, *, max_tokens: int) -> None:
+        """`max_tokens` is the length of the longest sequence, the context that the model is trained with."""
+        if not tokenizer.chat_template:
+            raise UsageError(
+                f"{tokenizer.name_or_path or 'the model'}: the tokenizer has no chat template; use an "
+                f"instruction-tuned checkpoint, or add a chat_template.jinja to the folder"
+            )
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self._closing = self._end_of_turn()
+        self._anchored = self._needs_anchor()
+
+    def dialogue(
+        self,
+        request: str,
+        turns: Sequence[Turn],
+        *,
+        system: str | None = None,
+        privileged: str | None = None,
+        name: str = "the dialogue",
+    ) -> EncodedDialogue:
+        """All turns: each output is learnt, later ones see what was `said`. `name` is for complaints."""
+        sequences: list[EncodedSequence] = []
+        history = [Message(Role.USER, request)]
+        for index, turn in enumerate(turns):
+            said = self.output(turn.output)
+            prompt, cut = self._fitting_prompt(
+                _opened(history, system, privileged), room=self.max_tokens - len(said), name=name, turn=index
+            )
+            before = sequences[-1] if sequences else EncodedSequence([], [])
+            continues = bool(sequences) and prompt[: len(before.ids)] == before.ids
+            marks = before.turns if continues else []
+            unmarked = [NO_TURN] * (len(prompt) - len(marks))
+            merged = EncodedSequence(prompt + said, [*marks, *unmarked, *[index] * len(said)], cut)
+            sequences[len(sequences) - continues :] = [merged]
+            history += _heard(turn)
+        return EncodedDialogue(sequences)
+
+    def turn(
+        self,
+        history: Sequence[Message],
+        output: str,
+        *,
+        system: str | None = None,
+        privileged: str | None = None,
+        name: str = "the dialogue",
+    ) -> EncodedSequence:
+        """One output after a history, as turn 0 of a sequence."""
+        one = self.candidates(history, [output], system=system, privileged=privileged, name=name)
+        said = one.continuations[0]
+        return EncodedSequence(one.prefix + said, [NO_TURN] * len(one.prefix) + [0] * len(said), one.cut)
+
+    def candidates(
+        self,
+        history: Sequence[Message],
+        outputs: Sequence[str],
+        *,
+        system: str | None = None,
+        privileged: str | None = None,
+        name: str = "the dialogue",
+    ) -> EncodedCandidates:
+        """Several outputs after one history."""
+        continuations = [self.output(output) for output in outputs]
+        longest = max(map(len, continuations), default=0)
+        turn = sum(message.role is Role.ASSISTANT for message in history)
+        prefix, cut = self._fitting_prompt(
+            _opened(history, system, privileged), room=self.max_tokens - longest, name=name, turn=turn
+        )
+        return EncodedCandidates(prefix, continuations, cut)
+
+    def output(self, text: str) -> list[int]:
+        """The tokens of an output and of the end of the turn. What looks like a special token is text here."""
+        return self._output(text, anchored=self._anchored) + self._closing
+
+    def _fitting_prompt(
+        self, messages: Sequence[Message], *, room: int, name: str, turn: int
+    ) -> tuple[list[int], int]:
+        """The prompt with as many of the latest turns as fit, and how many were left out."""
+        opening, exchanges = _exchanges(messages)
+        for cut in range(len(exchanges) + 1):
+            kept = [message for exchange in exchanges[cut:] for message in exchange]
+            prompt = self._prompt([*opening, *kept])
+            if len(prompt) <= room:
+                return prompt, cut
+        needed = len(prompt) + self.max_tokens - room
+        raise DataError(
+            f"{name}: turn {turn + 1} alone has {needed} tokens with the request, the context only "
+            f"{self.max_tokens}; raise max_tokens or leave the dialogue out"
+        )
+
+    def _prompt(self, messages: Sequence[Message]) -> list[int]:
+        """What the model reads before it speaks, as when it is sampled from."""
+        prompt = self._ids(self._render(messages, prompt=True))
+        if not prompt:
+            raise UsageError(f"{self.tokenizer.name_or_path}: the chat template makes an empty prompt")
+        return prompt
+
+    def _output(self, output: str, *, anchored: bool) -> list[int]:
+        if anchored:
+            head, whole = self._plain_ids(_ANCHOR), self._plain_ids(_ANCHOR + output)
+            if whole[: len(head)] == head:
+                return whole[len(head) :]
+        return self._plain_ids(output)
+
+    def _end_of_turn(self) -> list[int]:
+        """The special token that the template puts after a message, or else the tokenizer's end of text."""
+        one, other = (self._probe(probe) for probe in _PROBES)
+        closing = self._ids(_common_end(one, other))[:1]
+        if closing and closing[0] in self.tokenizer.all_special_ids:
+            return closing
+        end_of_text = self.tokenizer.eos_token_id
+        return [] if end_of_text is None else [int(end_of_text)]
+
+    def _needs_anchor(self) -> bool:
+        """Whether a text that is encoded alone gets a space in front that it has not within a template.
+
+        Tokenizers of the SentencePiece kind do that; they then encode outputs after a line break.
+        """
+        prompt = self._prompt([Message(Role.USER, _PROBES[0])])
+        rendered = self._ids(self._probe(_PROBES[0]))
+
+        def fits(*, anchored: bool) -> bool:
+            expected = prompt + self._output(_PROBES[0], anchored=anchored)
+            return rendered[: len(expected)] == expected
+
+        return fits(anchored=True) and not fits(anchored=False)
+
+    def _probe(self, content: str) -> str:
+        chat = [Message(Role.USER, _PROBES[0]), Message(Role.ASSISTANT, content)]
+        return self._render(chat, prompt=False)
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def _plain_ids(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
+
+    def _render(self, messages: Sequence[Message], *, prompt: bool) -> str:
+        if any(message.images for message in messages):
+            raise UsageError("models are trained on text only; leave dialogues with images out")
+        chat = [{"role": str(message.role), "content": message.text} for message in messages]
+        try:
+            text: str = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=prompt)
+        except TemplateError as error:
+            where = self.tokenizer.name_or_path
+            raise UsageError(f"{where}: the chat template refuses the dialogue: {error}") from error
+        return text
+
+
+def _opened(history: Sequence[Message], system: str | None, privileged: str | None) -> list[Message]:
+    """The history with the system prompt in front and the privileged text before the request."""
+    messages = list(history)
+    if privileged is not None:
+        first = next(index for index, message in enumerate(messages) if message.role is Role.USER)
+        messages[first] = Message(Role.USER, f"{privileged}\n\n{messages[first].text}")
+    return messages if system is None else [Message(Role.SYSTEM, system), *messages]
+
+
+def _heard(turn: Turn) -> list[Message]:
+    """What later turns see of a turn."""
+    said = [Message(Role.ASSISTANT, turn.said)]
+    return said if turn.reply is None else [*said, Message(Role.USER, turn.reply.text)]
+
+
+def _exchanges(messages: Sequence[Message]) -> tuple[list[Message], list[list[Message]]]:
+    """What comes before the agent first speaks, and then each of its messages with the answers to it."""
+    opening = list(takewhile(lambda message: message.role is not Role.ASSISTANT, messages))
+    exchanges: list[list[Message]] = []
+    for message in messages[len(opening) :]:
+        if message.role is Role.ASSISTANT:
+            exchanges.append([])
+        exchanges[-1].append(message)
+    return opening, exchanges
+
+
+def _common_end(one: str, other: str) -> str:
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(reversed(one), reversed(other), strict=False))
+    length = sum(1 for _ in same)
+    return one[len(one) - length :]

@@ -1,0 +1,457 @@
+"""The one trainer: `transformers.Trainer` with our batches, objectives and checkpoints.
+
+An item of its data is everything that this process does in one optimiser step: a few forward passes whose
+losses, weighted, add up to the mean over the step's examples. So neither the number of passes nor that of
+processes changes what is learnt, and a resumed run goes on with the very next step.
+"""
+
+import contextlib
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from accelerate import PartialState  # type: ignore[import-untyped]
+from msgspec.structs import replace as changed
+from torch import Tensor
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+from torch.utils.data import DataLoader, SequentialSampler
+from torch.utils.data import Dataset as TorchDataset
+from transformers import PrinterCallback, Trainer, TrainingArguments
+
+from sweetrl.learning.batches import Dealer, Example, Pass, Step, TokenBatch, collate
+from sweetrl.learning.checkpoints import (
+    ADAPTER,
+    LOG,
+    STAGING,
+    RunFolder,
+    TrainingCard,
+    check_architecture,
+    diverged,
+    flush,
+    readable_save_errors,
+    timestamp,
+    write_training_card,
+)
+from sweetrl.learning.critics import CriticCard, write_critic_card
+from sweetrl.learning.datasets import Dataset
+from sweetrl.learning.loading import load_model, merge_adapter, read_weights, save_plain
+from sweetrl.learning.objectives import Objective, Outcome, objective
+from sweetrl.learning.reference import reference_logprobs
+from sweetrl.learning.settings import Method, Precision, TrainingSettings
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is, after each optimiser step."""
+
+    step: int
+    steps: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class Housekeeping:
+    """What a run does beside learning; changes no result."""
+
+    save_every: int = 100
+    """Steps between checkpoints."""
+    keep: int = 2
+    """Checkpoints that are kept."""
+    log_every: int = 1
+    """Steps between lines of the log."""
+    reports: tuple[str, ...] = ()
+    """`tensorboard`, `wandb`."""
+    shard: bool = False
+    """Whether the processes of the run share one copy of the model (FSDP2) in place of one each."""
+    observe: Callable[[Progress], None] = lambda _: None
+    """Told after each step."""
+
+
+_WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
+
+
+# ---------------------------------------------------------------- data
+
+
+class StepsOfRun(TorchDataset[list[TokenBatch]]):
+    """The batches of one process for each optimiser step of a run, all epochs in a row."""
+
+    def __init__(
+        self, examples: list[Example], settings: TrainingSettings, *, pad: int, processes: int, process: int
+    ) -> None:
+        self.examples = examples
+        self._pad = pad
+        self._process = process
+        self._dealer = Dealer(
+            [(len(example.rows), example.length) for example in examples],
+            batch_size=settings.batch_size,
+            budget=settings.tokens_per_pass,
+            processes=processes,
+            seed=settings.seed,
+        )
+        self.steps_per_epoch = self._dealer.steps_per_epoch
+        self._length = settings.max_steps or settings.epochs * self.steps_per_epoch
+        self._epoch: tuple[int, list[Step]] = (-1, [])
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, number: int) -> list[TokenBatch]:
+        step = self._step(number)
+        counted = [index for passes in step for each in passes if each.counted for index in each.indices]
+        total = sum(self.examples[index].weight for index in counted)
+        return [self._batch(each, len(step) / total) for each in step[self._process]]
+
+    def _step(self, number: int) -> Step:
+        epoch, within = divmod(number, self.steps_per_epoch)
+        if self._epoch[0] != epoch:
+            self._epoch = epoch, list(self._dealer.epoch(epoch))
+        return self._epoch[1][within]
+
+    def _batch(self, each: Pass, scale: float) -> TokenBatch:
+        """Weights make a sum over passes, and then a mean over processes, the mean over the step."""
+        batch = collate([self.examples[index] for index in each.indices], pad=self._pad)
+        return replace(batch, weights=batch.weights * (scale if each.counted else 0.0))
+
+
+# ---------------------------------------------------------------- trainer
+
+
+class TurnTrainer(Trainer):
+    """Trains one model by one objective into one folder."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        data: Dataset,
+        card: TrainingCard,
+        folder: RunFolder,
+        housekeeping: Housekeeping,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._card = card
+        self._settings = card.settings
+        self._folder = folder
+        self._housekeeping = housekeeping
+        self._objective: Objective = objective(card.settings)
+        self._saving_into = folder.checkpoints
+        self._sums: dict[str, Tensor] = {}
+        self._tokens = 0
+        self._clock = time.perf_counter()
+        self._weights: int = sum(parameter.numel() for parameter in model.parameters())
+        super().__init__(
+            model=model,
+            args=_arguments(card.settings, folder, housekeeping),
+            processing_class=tokenizer,
+        )
+        self.remove_callback(PrinterCallback)
+        self._steps = StepsOfRun(
+            data.examples,
+            card.settings,
+            pad=tokenizer.pad_token_id or 0,
+            processes=self.args.world_size,
+            process=self.args.process_index,
+        )
+        self.train_dataset = self._steps
+
+    # -------- data
+
+    def get_train_dataloader(self) -> DataLoader[list[TokenBatch]]:
+        """Not sharded by accelerate: the data are this process's own."""
+        order = SequentialSampler(self._steps)
+        return DataLoader(self._steps, batch_size=1, sampler=order, collate_fn=itemgetter(0))
+
+    def _prepare_for_training(self, *arguments: Any) -> Any:
+        """What must be there before the first step, once the model is on its devices."""
+        model, loader = super()._prepare_for_training(*arguments)  # type: ignore[no-untyped-call]
+        if self.is_world_process_zero():
+            # The log of an interrupted run is cut back to where it goes on.
+            self._write_log(self.state.log_history, mode="w")
+        return model, loader
+
+    # -------- one step
+
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: object = None) -> Tensor:  # noqa: ARG002
+        """All passes of one optimiser step; the loss, such that its mean over processes is the step's."""
+        model.train()
+        total = torch.zeros((), device=self.args.device)
+        for number, batch in enumerate(inputs, start=1):
+            last = number == len(inputs)
+            self.accelerator.gradient_state._set_sync_gradients(last)
+            self._tokens += batch.tokens
+            with self._gradients_stay_here(model, last=last):
+                total += self._learn(model, batch.to(self.args.device))
+        if not torch.isfinite(total):
+            raise diverged(self._folder, self.state.global_step + 1, "the loss")
+        return total
+
+    def _gradients_stay_here(self, model: Any, *, last: bool) -> contextlib.AbstractContextManager[None]:
+        """Before the last pass, processes need not exchange gradients."""
+        if last or self.is_deepspeed_enabled or self.is_distributed_loading_by_transformers:
+            return contextlib.nullcontext()
+        context: contextlib.AbstractContextManager[None] = self.accelerator.no_sync(model=model)
+        return context
+
+    def _learn(self, model: Any, batch: TokenBatch) -> Tensor:
+        outcome = self._objective(model, batch)
+        loss = (outcome.losses * batch.weights).sum()
+        options = {"scale_wrt_gas": False} if self.is_deepspeed_enabled else {}
+        self.accelerator.backward(loss, **options)
+        self._count(batch, outcome)
+        return loss.detach()
+
+    def _clip_grad_norm(self, model: Any) -> Any:
+        norm = super()._clip_grad_norm(model)  # type: ignore[no-untyped-call]
+        if norm is not None and not math.isfinite(float(norm)):
+            raise diverged(self._folder, self.state.global_step + 1, "the gradient")
+        return norm
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """Two for each weight and token forward, four backward."""
+        tokens: int = sum(batch.tokens for batch in inputs)
+        return 6 * self._weights * tokens
+
+    # -------- log
+
+    def _count(self, batch: TokenBatch, outcome: Outcome) -> None:
+        for name, values in {**outcome.metrics, "weight": torch.ones_like(outcome.losses)}.items():
+            self._sums[name] = self._sums.get(name, 0.0) + (values * batch.weights).sum()
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Add the means of the objective's metrics since the last time, over all processes."""
+        if self._sums:
+            names = [*self._sums, "tokens"]
+            values = torch.stack(
+                [*self._sums.values(), torch.tensor(float(self._tokens)).to(self.args.device)]
+            )
+            totals = dict(zip(names, self.accelerator.reduce(values).tolist(), strict=True))
+            logs |= self._means(totals)
+            self._sums, self._tokens, self._clock = {}, 0, time.perf_counter()
+        self.state.epoch = self.state.global_step / self._steps.steps_per_epoch
+        super().log(logs, start_time)
+        if self.is_world_process_zero():
+            self._write_log([self.state.log_history[-1]], mode="a")
+            if "loss" in logs:
+                done = Progress(self.state.global_step, self.state.max_steps, logs["loss"])
+                self._housekeeping.observe(done)
+
+    def _write_log(self, lines: Sequence[dict[str, Any]], *, mode: str) -> None:
+        with readable_save_errors(self._folder.path), (self._folder.path / LOG).open(mode) as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+
+    def _means(self, totals: dict[str, float]) -> dict[str, float]:
+        weight, tokens = totals.pop("weight"), totals.pop("tokens")
+        speed = tokens / max(time.perf_counter() - self._clock, 1e-9)
+        return {**{name: value / weight for name, value in totals.items()}, "tokens_per_second": speed}
+
+    # -------- checkpoints
+
+    def _get_output_dir(self, trial: object) -> str:  # noqa: ARG002
+        return str(self._saving_into)
+
+    def _save_checkpoint(self, model: Any, trial: object) -> None:
+        """As always, but aside; it gets its name when every process has written its part."""
+        name = f"checkpoint-{self.state.global_step}"
+        with self._staged() as aside:
+            self._saving_into = aside
+            try:
+                super()._save_checkpoint(model, trial)
+            finally:
+                self._saving_into = self._folder.checkpoints
+            if self.is_distributed_loading_by_transformers:
+                self._save_sharded_progress(aside / name)
+            self.accelerator.wait_for_everyone()
+            if self.is_world_process_zero():
+                write_training_card(aside / name, self._card_now())
+                flush(aside)
+                self._folder.checkpoints.mkdir(exist_ok=True)
+                (aside / name).replace(self._folder.checkpoints / name)
+                self._folder.prune(self._housekeeping.keep)
+
+    @contextlib.contextmanager
+    def _staged(self) -> Any:
+        """The folder aside, for all processes."""
+        if self.is_world_process_zero():
+            with self._folder.staging() as aside:
+                self.accelerator.wait_for_everyone()
+                yield aside
+        else:
+            self.accelerator.wait_for_everyone()
+            with readable_save_errors(self._folder.path):
+                yield self._folder.path / STAGING
+        self.accelerator.wait_for_everyone()
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        super()._save(output_dir, state_dict)
+        made = Path(output_dir or self._saving_into)
+        # A pickle of the library's own arguments: of no use to anyone, and of one version only.
+        (made / "training_args.bin").unlink(missing_ok=True)
+        if self._settings.has_head and self._settings.lora is None and self._card.finished:
+            save_plain(self.accelerator.unwrap_model(self.model), made, state_dict)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        own: Any = self.model if model is None else model
+        whole = self._settings.lora is None
+        if whole and not self.is_fsdp_enabled:
+            shapes = {name: tuple(value.shape) for name, value in own.state_dict().items()}
+            check_architecture(Path(resume_from_checkpoint), shapes)
+        if whole and self.is_distributed_loading_by_transformers:
+            weights: dict[str, Any] = read_weights(Path(resume_from_checkpoint))
+            set_model_state_dict(own, weights, options=_WHOLE)
+        else:
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    # The library writes no optimiser of a model that was sharded when it was loaded.
+
+    def _save_sharded_progress(self, folder: Path) -> None:
+        model, schedule = cast("Any", self.model), cast("Any", self.lr_scheduler)
+        optimiser = get_optimizer_state_dict(model, self._plain_optimiser, options=_WHOLE)
+        if self.is_world_process_zero():
+            torch.save(optimiser, folder / "optimizer.pt")
+            torch.save(schedule.state_dict(), folder / "scheduler.pt")
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is None or not self.is_distributed_loading_by_transformers:
+            super()._load_optimizer_and_scheduler(checkpoint)
+            return
+        model, schedule, folder = cast("Any", self.model), cast("Any", self.lr_scheduler), Path(checkpoint)
+        state = torch.load(folder / "optimizer.pt", weights_only=True, map_location="cpu")
+        set_optimizer_state_dict(model, self._plain_optimiser, state, options=_WHOLE)
+        schedule.load_state_dict(torch.load(folder / "scheduler.pt", weights_only=True))
+
+    @property
+    def _plain_optimiser(self) -> Any:
+        return getattr(self.optimizer, "optimizer", self.optimizer)
+
+    def publish(self) -> TrainingCard:
+        """Write the trained model as a plain folder, with its card."""
+        with self._staged() as aside:
+            made = aside / "final"
+            adapted = self._settings.lora is not None
+            self._card = changed(self._card_now(), finished=timestamp())
+            self.save_model(str(made / ADAPTER if adapted else made))
+            if self.is_world_process_zero():
+                if adapted:
+                    merge_adapter(self._card.model, made / ADAPTER, self._settings, made)
+                    self._tokenizer.save_pretrained(made)
+                if self._settings.method is Method.CRITIC:
+                    write_critic_card(made, _critic_card(self._card))
+                self._folder.publish(made, self._card)
+        return self._card
+
+    def _card_now(self) -> TrainingCard:
+        logged = next((line for line in reversed(self.state.log_history) if "loss" in line), {})
+        return changed(self._card, metrics={name: float(value) for name, value in logged.items()})
+
+
+def _critic_card(card: TrainingCard) -> CriticCard:
+    """What the critic's users must know."""
+    settings = card.settings
+    return CriticCard(
+        kind=settings.kind,
+        normalisation=settings.normalisation,
+        beta=settings.beta,
+        reference=card.model if settings.needs_reference else None,
+        privileged=card.privileged_prompt,
+        system=card.system,
+        max_tokens=settings.max_tokens,
+    )
+
+
+def _arguments(
+    settings: TrainingSettings, folder: RunFolder, housekeeping: Housekeeping
+) -> TrainingArguments:
+    """The settings in the library's words."""
+    return TrainingArguments(
+        output_dir=str(folder.checkpoints),
+        # One item of the data is one optimiser step, and all epochs are one to the library.
+        per_device_train_batch_size=1,
+        num_train_epochs=1,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="cosine_with_min_lr",
+        lr_scheduler_kwargs={"min_lr_rate": settings.floor},
+        warmup_steps=settings.warmup,
+        adam_beta1=settings.adam_betas[0],
+        adam_beta2=settings.adam_betas[1],
+        weight_decay=settings.weight_decay,
+        max_grad_norm=settings.max_gradient_norm,
+        gradient_checkpointing=settings.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False},
+        bf16=settings.precision is Precision.BFLOAT16,
+        use_cpu=not torch.cuda.is_available(),
+        seed=settings.seed,
+        save_strategy="steps",
+        save_steps=housekeeping.save_every,
+        save_only_model=housekeeping.shard,
+        logging_steps=housekeeping.log_every,
+        logging_nan_inf_filter=False,
+        report_to=list(housekeeping.reports) or "none",
+        disable_tqdm=True,
+        log_level="error",
+        log_level_replica="error",
+        ddp_find_unused_parameters=False,
+        remove_unused_columns=False,
+    )
+
+
+def train(
+    data: Dataset,
+    tokenizer: Any,
+    card: TrainingCard,
+    folder: RunFolder,
+    housekeeping: Housekeeping | None = None,
+) -> TrainingCard:
+    """Train to the end, from the last checkpoint if there is one, and leave the finished model in the folder.
+
+    The main process must have claimed the folder. All processes of a run call this.
+    """
+    housekeeping = housekeeping or Housekeeping()
+    arguments = _arguments(card.settings, folder, housekeeping)
+    processes = arguments.world_size  # joins the other processes
+    model = load_model(card.model, card.settings)
+    if card.settings.needs_reference:
+        data = with_reference(data, model, card.settings, folder, arguments.device)
+    if housekeeping.shard and processes > 1:
+        model = load_model(card.model, card.settings, shard=processes)
+    trainer = TurnTrainer(model, tokenizer, data, card, folder, housekeeping)
+    last = folder.last_checkpoint()
+    trainer.train(resume_from_checkpoint=None if last is None else str(last))
+    return trainer.publish()
+
+
+def with_reference(
+    data: Dataset, model: Any, settings: TrainingSettings, folder: RunFolder, device: torch.device
+) -> Dataset:
+    """The examples with what the untrained model gives to each of their turns, from the folder or computed."""
+    state = PartialState()
+    sequences = [sequence for example in data.examples for sequence in example.sequences]
+    model.to(device)
+    half = settings.precision is Precision.BFLOAT16
+    with torch.autocast(device.type, torch.bfloat16, enabled=half):
+        for share in (sequences[state.process_index :: state.num_processes], sequences):
+            # First every process its share, then all of it from the file.
+            sums = reference_logprobs(
+                model, share, tokens_per_pass=settings.tokens_per_pass, folder=folder.path / "reference"
+            )
+            state.wait_for_everyone()
+    numbers = iter(sums)
+    return replace(
+        data,
+        examples=[
+            replace(example, reference=tuple(chain.from_iterable(islice(numbers, len(example.sequences)))))
+            for example in data.examples
+        ],
+    )

@@ -1,0 +1,111 @@
+"""From scored dialogues to a trained policy and credit, with a tiny model: every command on the files before it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from conftest import Finished
+from models.tiny_llama import save_tiny_llama
+from sweetrl.records import read_records
+from sweetrl.types import (
+    BackendSecret,
+    CandidateSet,
+    Ending,
+    Episode,
+    Kind,
+    Reply,
+    Task,
+    Turn,
+    TurnCredit,
+    TurnPair,
+    Verdict,
+    digest,
+)
+
+Sweetrl = Callable[..., Finished]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two tasks with two scored dialogues each, and a tiny model."""
+    save_tiny_llama(tmp_path / "model", max_position_embeddings=2048)
+    tasks, episodes, verdicts = [], [], []
+    for number in range(2):
+        secret = BackendSecret(f"def f(x):\n    return x + {number}\n", {"test1": "f(1)"})
+        tasks.append(Task(id=f"t{number}", kind=Kind.BACKEND, request="Write f.", secret=secret))
+        for attempt in range(2):
+            answer = f"def f(x): return x + {number * attempt}"
+            turns = (
+                Turn("What is added?", "What is added?", Reply("A number.")),
+                Turn(f"I WANT TO ANSWER: {answer}", f"I WANT TO ANSWER: {answer}"),
+            )
+            held = Episode(
+                task_id=f"t{number}",
+                attempt=attempt,
+                seed=0,
+                agent="a",
+                collaborator="c",
+                request="Write f.",
+                turns=turns,
+                ending=Ending.ANSWERED,
+                answer=answer,
+            )
+            episodes.append(held)
+            verdicts.append(
+                Verdict(
+                    task_id=held.task_id,
+                    episode_id=held.id,
+                    scorer="s/1",
+                    answer_digest=digest(answer),
+                    reward=float(attempt),
+                    success=attempt == 1,
+                )
+            )
+    for name, records in (("tasks", tasks), ("episodes", episodes), ("verdicts", verdicts)):
+        content = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+        (tmp_path / f"{name}.jsonl").write_bytes(content)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_each_command_reads_what_the_one_before_it_wrote(sweetrl: Sweetrl, folder: Path) -> None:
+    def done(*words: object) -> None:
+        ended = sweetrl(*words, "--quiet")
+        assert ended.code == 0, (words, ended.err)
+
+    def at(name: str) -> tuple[str, Path]:
+        return f"--{name.replace('_', '-')}", folder / f"{name}.jsonl"
+
+    model = ("--model", folder / "model")
+    numbers = ("--max-steps", 2, "--learning-rate", 1e-3, "--batch-size", 2, "--max-tokens", 2048)
+    done("pairs", *at("episodes"), *at("verdicts"), "-o", folder / "pairs.jsonl")
+    done(
+        *("train", "critic", *model, *at("tasks"), *at("episodes"), *at("pairs")),
+        *(*numbers, "-o", folder / "critic"),
+    )
+    agent = ("--agent", f"hf:{folder / 'model'}", "--agent-max-tokens", 8)
+    done("candidates", *at("episodes"), *agent, "--n", 4, "-o", folder / "candidates.jsonl")
+    critic = ("--critic", folder / "critic")
+    done("rank", *critic, *at("tasks"), *at("episodes"), *at("candidates"), "-o", folder / "ranked.jsonl")
+    done("turn-pairs", *at("ranked"), *at("episodes"), "-o", folder / "turn_pairs.jsonl")
+    pairs = ("--pairs", folder / "turn_pairs.jsonl")
+    done("train", "policy", *model, *pairs, *numbers, "-o", folder / "policy")
+
+    ranked = list(read_records(folder / "ranked.jsonl", CandidateSet))
+    assert len(ranked) == 8
+    assert all(each.critic.startswith("critic:") and any(each.advantages or ()) for each in ranked)
+    assert list(read_records(folder / "turn_pairs.jsonl", TurnPair))
+    assert (folder / "policy" / "config.json").is_file()
+
+    for name, spec in (("trained", folder / "critic"), ("zero", f"zero:hf:{folder / 'model'}")):
+        output = folder / f"credit-{name}.jsonl"
+        done("credit", "--dialogues", folder / "episodes.jsonl", *at("tasks"), "--critic", spec, "-o", output)
+        for each in read_records(output, TurnCredit):
+            assert each.advantage is not None
+            assert each.tokens
+            said = "".join(token.text for token in each.tokens)
+            assert said.startswith(("What is added?", "I WANT TO ANSWER: def f"))
+            total = sum(token.advantage for token in each.tokens)
+            assert total == pytest.approx(each.advantage, abs=1e-6)

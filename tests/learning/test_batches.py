@@ -1,0 +1,114 @@
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sweetrl.learning.batches import CHOSEN, REJECTED, Dealer, Example, Step, collate
+from sweetrl.learning.tokens import EncodedSequence
+
+SIZES = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 50)), min_size=1, max_size=80)
+
+
+def indices(step: Step) -> list[int]:
+    """The examples that count in a step."""
+    return sorted(index for passes in step for each in passes if each.counted for index in each.indices)
+
+
+@given(SIZES, st.integers(1, 9), st.integers(10, 300), st.integers(1, 4), st.integers(0, 5))
+def test_an_epoch_deals_every_example_once(sizes, batch_size, budget, processes, seed) -> None:
+    dealer = Dealer(sizes, batch_size=batch_size, budget=budget, processes=processes, seed=seed)
+    steps = list(dealer.epoch(0))
+    assert len(steps) == dealer.steps_per_epoch
+    assert Counter(index for step in steps for index in indices(step)) == Counter(range(len(sizes)))
+    assert all(len(indices(step)) <= batch_size for step in steps)
+
+
+@given(SIZES, st.integers(1, 9), st.integers(10, 300), st.integers(1, 4))
+def test_all_processes_make_the_same_number_of_passes_within_the_budget(
+    sizes, batch_size, budget, processes
+) -> None:
+    dealer = Dealer(sizes, batch_size=batch_size, budget=budget, processes=processes)
+    for step in dealer.epoch(0):
+        assert len({len(passes) for passes in step}) == 1
+        assert len(step) == processes
+        for each in (each for passes in step for each in passes):
+            padded = sum(sizes[at][0] for at in each.indices) * max(sizes[at][1] for at in each.indices)
+            assert padded <= budget or len(each.indices) == 1
+
+
+@given(SIZES, st.integers(1, 9), st.integers(0, 3))
+def test_neither_processes_nor_memory_change_what_a_step_learns_from(sizes, batch_size, epoch) -> None:
+    one = Dealer(sizes, batch_size=batch_size, budget=1000).epoch(epoch)
+    other = Dealer(sizes, batch_size=batch_size, budget=60, processes=3).epoch(epoch)
+    assert list(map(indices, one)) == list(map(indices, other))
+
+
+def test_epochs_and_seeds_have_orders_of_their_own() -> None:
+    sizes = [(1, length) for length in range(1, 65)]
+    orders = [
+        [indices(step) for step in Dealer(sizes, batch_size=4, budget=999, seed=seed).epoch(epoch)]
+        for seed, epoch in ((0, 0), (0, 1), (1, 0), (0, 0))
+    ]
+    assert orders[0] == orders[3]
+    assert orders[0] != orders[1]
+    assert orders[0] != orders[2]
+
+
+def test_examples_of_similar_length_go_together() -> None:
+    sizes = [(1, 10 if index % 2 else 1000) for index in range(64)]
+    for step in Dealer(sizes, batch_size=8, budget=10**6).epoch(0):
+        assert len({sizes[index] for index in indices(step)}) == 1
+
+
+PAIR = Example(
+    "pair",
+    (EncodedSequence([5, 6, 7, 8, 9], [-1, 0, 0, -1, 1]),),
+    (EncodedSequence([5, 6, 3], [-1, -1, 0]),),
+    reference=(-1.0, -2.0, -3.0),
+)
+SINGLE = Example("single", (EncodedSequence([5, 4], [-1, 0]),), weight=3.0)
+
+
+def test_a_batch_says_where_each_learnt_token_is_predicted() -> None:
+    batch = collate([PAIR, SINGLE], pad=0)
+    assert batch.ids.tolist() == [[5, 6, 7, 8, 9], [5, 6, 3, 0, 0], [5, 4, 0, 0, 0]]
+    assert batch.attention.sum(1).tolist() == [5, 3, 2]
+    assert batch.predictors.tolist() == [0, 1, 3, 6, 10]
+    assert batch.targets.tolist() == [6, 7, 9, 3, 4]
+    assert batch.spans.tolist() == [0, 0, 1, 2, 3]
+    assert batch.ends.tolist() == [2, 4, 7, 11]
+    assert batch.owners.tolist() == [0, 0, 0, 1]
+    assert batch.sides.tolist() == [CHOSEN, CHOSEN, REJECTED, CHOSEN]
+    assert batch.reference.tolist() == [-1.0, -2.0, -3.0, 0.0]
+    assert batch.weights.tolist() == [1.0, 3.0]
+    assert batch.tokens == 10
+
+
+def test_a_branch_is_predicted_from_where_it_leaves_the_trunk() -> None:
+    example = Example(
+        "branched",
+        (EncodedSequence([1, 2, 3, 4, 5], [-1, -1, -1, 0, 0]),),
+        (EncodedSequence([1, 2, 3, 6], [-1, -1, -1, 0]),),
+        branch=True,
+    )
+    batch = collate([example], pad=0)
+    assert batch.ids.tolist() == [[1, 2, 3, 4, 5, 6]]
+    assert batch.positions.tolist() == [[0, 1, 2, 3, 4, 3]]
+    assert batch.predictors.tolist() == [2, 3, 2]
+    assert batch.attention[0, 0, 5].tolist() == [True, True, True, False, False, True]
+    assert batch.attention[0, 0, 4].tolist() == [True] * 5 + [False]
+    assert batch.tokens == 6
+
+
+def test_a_batch_moves_with_all_its_tensors() -> None:
+    moved = collate([PAIR], pad=0).to(torch.device("meta"))
+    assert {value.device.type for value in vars(moved).values()} == {"meta"}
+
+
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_a_process_without_an_example_makes_a_pass_that_counts_for_nothing(processes: int) -> None:
+    [step] = Dealer([(1, 5)], batch_size=4, budget=99, processes=processes).epoch(0)
+    assert [each.counted for passes in step for each in passes].count(True) == 1
+    assert all(len(passes) == 1 for passes in step)

@@ -1,0 +1,106 @@
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from learning.stored_records import Records
+from models.tiny_llama import tiny_tokenizer
+from sweetrl.errors import DataError
+from sweetrl.learning.datasets import Encoding, dialogue_pairs, successful_dialogues, turn_pairs
+from sweetrl.learning.tokens import DialogueEncoder, EncodedSequence
+from sweetrl.types import BackendSecret, Ending, EpisodePair, Task
+
+TOKENIZER = tiny_tokenizer()
+ENCODING = Encoding(DialogueEncoder(TOKENIZER, max_tokens=512), system="Be kind.")
+RECORDS = Records(3)
+
+
+def learnt(sequence: EncodedSequence) -> str:
+    ids = [token for token, turn in zip(sequence.ids, sequence.turns, strict=True) if turn >= 0]
+    return TOKENIZER.decode(ids)
+
+
+def text(sequence: EncodedSequence) -> str:
+    return TOKENIZER.decode(sequence.ids)
+
+
+def reveal(task: Task) -> str:
+    assert isinstance(task.secret, BackendSecret)
+    return f"SECRET {task.secret.reference}"
+
+
+def test_only_successes_are_imitated_each_token_counting_the_same() -> None:
+    data = successful_dialogues(RECORDS.episodes, RECORDS.verdicts, ENCODING)
+    assert [example.id for example in data.examples] == ["t0#0", "t1#0", "t2#0"]
+    for example in data.examples:
+        assert example.weight == sum(turn >= 0 for each in example.chosen for turn in each.turns)
+        said = "".join(turn.output + "<|end|>" for turn in RECORDS.episodes[example.id].turns)
+        assert "".join(map(learnt, example.chosen)) == said
+        assert all("Be kind." in text(each) for each in example.chosen)
+
+
+def test_an_unscored_episode_is_no_success() -> None:
+    unscored = [msgspec.structs.replace(each, reward=None) for each in RECORDS.verdicts]
+    with pytest.raises(DataError, match="no dialogue succeeded"):
+        successful_dialogues(RECORDS.episodes, unscored, ENCODING)
+
+
+def test_a_pair_of_dialogues_has_both_sides_without_the_secret() -> None:
+    [first, *_] = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, ENCODING).examples
+    assert first.id == "t0#0>t0#1"
+    assert "".join(map(learnt, first.chosen)).startswith("Question 0 of 0?<|end|>")
+    assert "Hm. OUTPUT: Question 0" in "".join(map(learnt, first.rejected))
+    assert not any("return 0\n" in text(each) or "SECRET" in text(each) for each in first.sequences)
+
+
+def test_a_critic_reads_the_secret_but_does_not_learn_to_say_it() -> None:
+    knowing = replace(ENCODING, privileged=reveal)
+    data = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, knowing, RECORDS.tasks)
+    for example in data.examples:
+        for sequence in example.sequences:
+            assert "SECRET def f():\n    return" in text(sequence)
+            assert "SECRET" not in learnt(sequence)
+    blind = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, ENCODING, RECORDS.tasks)
+    assert not any("SECRET" in text(each) for example in blind.examples for each in example.sequences)
+
+
+def test_a_turn_pair_differs_in_the_last_turn_only() -> None:
+    for example, pair in zip(
+        turn_pairs(RECORDS.turn_pairs, ENCODING).examples, RECORDS.turn_pairs, strict=True
+    ):
+        assert example.id == pair.id
+        assert [learnt(each) for each in example.sequences] == [
+            f"{pair.chosen}<|end|>",
+            f"{pair.rejected}<|end|>",
+        ]
+
+
+MISSING = EpisodePair(task_id="t0", chosen="t0#0", rejected="t0#7", margin=1.0)
+ELSEWHERE = EpisodePair(task_id="t9", chosen="t0#0", rejected="t0#1", margin=1.0)
+
+
+def test_a_pair_whose_episode_is_missing_is_named() -> None:
+    with pytest.raises(DataError, match=r"pair t0#0>t0#7: there is no episode t0#7; give the episodes"):
+        dialogue_pairs([MISSING], RECORDS.episodes, ENCODING)
+
+
+def test_a_pair_whose_task_is_missing_is_named() -> None:
+    with pytest.raises(DataError, match=r"pair t0#0>t0#1: there is no task t9; give the tasks"):
+        dialogue_pairs([ELSEWHERE], RECORDS.episodes, ENCODING, RECORDS.tasks)
+
+
+def test_a_failed_episode_is_not_learnt_from() -> None:
+    failed = msgspec.structs.replace(RECORDS.episodes["t0#1"], ending=Ending.FAILED)
+    with pytest.raises(DataError, match="episode t0#1 failed"):
+        dialogue_pairs(RECORDS.pairs, RECORDS.episodes | {"t0#1": failed}, ENCODING)
+
+
+def test_what_does_not_fit_is_counted() -> None:
+    short = Encoding(DialogueEncoder(TOKENIZER, max_tokens=100))
+    assert dialogue_pairs(RECORDS.pairs, RECORDS.episodes, ENCODING).cut == 0
+    assert dialogue_pairs(RECORDS.pairs, RECORDS.episodes, short).cut > 0
+
+
+def test_no_pairs_are_no_data() -> None:
+    with pytest.raises(DataError, match="no pairs"):
+        dialogue_pairs([], RECORDS.episodes, ENCODING)

@@ -1,0 +1,105 @@
+from pathlib import Path
+
+import pytest
+
+from sweetrl.config import Recipe, load_recipe
+from sweetrl.errors import ConfigError
+
+LEAST = """
+output = "run"
+method = "none"
+[tasks]
+train = "tasks.jsonl"
+[agent]
+model = "scripted:curious"
+[collaborator]
+model = "scripted:unsure"
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "recipe.toml"
+    path.write_text(LEAST)
+    return path
+
+
+def complaint(path: Path, *changes: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(path, changes)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_what_a_recipe_does_not_say_has_a_default(recipe: Path) -> None:
+    loaded = load_recipe(recipe)
+    assert (loaded.candidates.n, loaded.turn_pairs.pairs, loaded.seed) == (16, 4, 0)
+    assert loaded.agent.temperature is None
+
+
+@pytest.mark.parametrize(
+    ("change", "read"),
+    [
+        ("seed=7", lambda loaded: loaded.seed == 7),
+        ("candidates.n = 4", lambda loaded: loaded.candidates.n == 4),
+        ("agent.model=hf:some/model", lambda loaded: loaded.agent.model == "hf:some/model"),
+        ('agent.model="hf:x y"', lambda loaded: loaded.agent.model == "hf:x y"),
+        ("rollout.guard=true", lambda loaded: loaded.rollout.guard is True),
+        ("turn_pairs.margin=1e-3", lambda loaded: loaded.turn_pairs.margin == 0.001),
+        ("agent.temperature=1", lambda loaded: loaded.agent.temperature == 1.0),
+    ],
+)
+def test_a_change_on_the_command_line_wins(recipe: Path, change: str, read) -> None:
+    assert read(load_recipe(recipe, [change]))
+
+
+def test_the_last_of_several_changes_wins(recipe: Path) -> None:
+    assert load_recipe(recipe, ["seed=1", "seed=2"]).seed == 2
+
+
+def test_all_faults_are_reported_at_once(recipe: Path) -> None:
+    recipe.write_text(
+        LEAST.replace('output = "run"', "")
+        + "[candidates]\nn = 0\nconcurency = 3\n[turn_pairs]\nrule = 'half'\npairs = 'four'\n"
+    )
+    said = complaint(recipe, "seed=x")
+    assert "output: missing" in said
+    assert "candidates.concurency: unknown, did you mean concurrency?" in said
+    assert "candidates.n: Expected `int` >= 1" in said
+    assert "turn_pairs.rule: Invalid enum value 'half'" in said
+    assert "turn_pairs.pairs: Expected `int`, got `str`" in said
+    assert "seed: Expected `int`, got `str`" in said
+
+
+def test_faults_in_lists_of_sections_are_found(recipe: Path) -> None:
+    recipe.write_text(LEAST + "[[servers]]\ncommand='x'\nready='http://x'\nstage=['score']\n")
+    said = complaint(recipe)
+    assert "servers[0].stage: unknown, did you mean stages?" in said
+    assert "servers[0].stages: missing" in said
+
+
+def test_a_section_that_is_a_value_is_a_fault(recipe: Path) -> None:
+    assert "candidates: Expected `object`, got `int`" in complaint(recipe, "candidates=3")
+    assert "seed is a value, not a section" in complaint(recipe, "seed=1", "seed.x=2")
+
+
+@pytest.mark.parametrize("change", ["seed", "=3", "a.=3"])
+def test_a_change_without_a_key_or_a_value_is_a_fault(recipe: Path, change: str) -> None:
+    assert "write key=value" in complaint(recipe, change)
+
+
+def test_a_file_that_is_no_toml_is_a_fault(recipe: Path, tmp_path: Path) -> None:
+    assert "no such recipe" in complaint(tmp_path / "none.toml")
+    recipe.write_bytes(b"\xff\xfe")
+    assert "not valid TOML" in complaint(recipe)
+    recipe.write_text("a = ")
+    assert "not valid TOML" in complaint(recipe)
+
+
+def test_a_policy_needs_a_model_and_the_paper_s_method_a_critic(recipe: Path) -> None:
+    assert "add a section [policy]" in complaint(recipe, "method=dpo")
+    assert "needs a critic" in complaint(recipe, "method=sweet", "policy.model=m")
+    both = ("method=sweet", "policy.model=m", "critic.model=m", "candidates.critic=zero:hf:m")
+    assert "needs a critic" in complaint(recipe, *both)
+    assert isinstance(load_recipe(recipe, both[:3]), Recipe)
