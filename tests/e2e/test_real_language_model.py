@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from models.smollm2 import require_smollm2
-from sweetrl.types import BackendSecret, Ending, Episode, Kind, Reply, Task, Turn, Verdict
+from sweetrl.types import BackendSecret, Ending, Episode, Kind, Reply, Task, Turn, Verdict, digest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -47,7 +47,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
             task_id="double",
             episode_id=each.id,
             scorer="s/1",
-            answer_digest="-",
+            answer_digest=digest(each.answer),
             reward=1.0 - each.attempt,
             success=each.attempt == 0,
         )
