@@ -18,6 +18,7 @@ from sweetrl.types import (
     Turn,
     TurnPair,
     Verdict,
+    digest,
 )
 
 
@@ -59,7 +60,7 @@ def verdict(played: Episode) -> Verdict:
         task_id=played.task_id,
         episode_id=played.id,
         scorer="s/1",
-        answer_digest="-",
+        answer_digest=digest(played.answer),
         reward=float(success),
         success=success,
     )

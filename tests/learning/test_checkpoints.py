@@ -82,6 +82,15 @@ def test_two_runs_do_not_write_one_folder(tmp_path: Path) -> None:
     claim(tmp_path, card())
 
 
+def test_another_process_of_a_run_learns_only_that_it_is_finished(tmp_path: Path) -> None:
+    assert RunFolder(tmp_path).join(card()) == card()
+    done = msgspec.structs.replace(card(), started="before", finished="2026")
+    write_training_card(tmp_path, msgspec.structs.replace(done, finished=None))
+    assert RunFolder(tmp_path).join(card()).started == "now"
+    write_training_card(tmp_path, done)
+    assert RunFolder(tmp_path).join(card()) == done
+
+
 def test_the_last_checkpoint_is_that_of_the_most_steps(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     for name in ("checkpoint-9", "checkpoint-10", "checkpoint-11.tmp", "other"):

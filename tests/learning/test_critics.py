@@ -166,6 +166,18 @@ def test_tokens_are_named_by_their_text_and_the_end_of_the_turn_counts(
     )
 
 
+def test_credit_asked_for_at_the_same_time_does_not_mix(tmp_path: Path, seed_model: Path) -> None:
+    critic: Any = load_critic(trained(tmp_path, card(seed_model)))
+    outputs = [*OUTPUTS, "<|end|> in text"] * 4
+
+    async def at_once() -> list[Any]:
+        wanted = (critic.token_advantages(TASK, EPISODE.history(1), output) for output in outputs)
+        return await asyncio.gather(*wanted)
+
+    for output, found in zip(outputs, asyncio.run(at_once()), strict=True):
+        assert "".join(token.text for token in found) == output + "<|end|>"
+
+
 def test_critics_that_may_disagree_have_different_names(tmp_path: Path, seed_model: Path) -> None:
     names = set()
     for number, changes in enumerate(({}, {"normalisation": Normalisation.NONE}, {"privileged": None})):

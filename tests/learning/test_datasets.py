@@ -45,6 +45,12 @@ def test_an_unscored_episode_is_no_success() -> None:
         successful_dialogues(RECORDS.episodes, unscored, ENCODING)
 
 
+def test_a_verdict_on_another_answer_is_refused() -> None:
+    stale = [msgspec.structs.replace(each, answer_digest="0" * 16) for each in RECORDS.verdicts]
+    with pytest.raises(DataError, match="the verdict on t0#0 judges another answer"):
+        successful_dialogues(RECORDS.episodes, stale, ENCODING)
+
+
 def test_a_pair_of_dialogues_has_both_sides_without_the_secret() -> None:
     [first, *_] = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, ENCODING).examples
     assert first.id == "t0#0>t0#1"

@@ -175,8 +175,7 @@ class Run:
             versions=training_versions(),
             started=timestamp(),
         )
-        if _is_main():
-            card = folder.claim(card)
+        card = folder.claim(card) if _is_main() else folder.join(card)
         if card.finished:
             self._note(f"{folder.path}: was finished {card.finished}; nothing to do")
             return card

@@ -117,7 +117,7 @@ class _ByTokens:
     _normalisation: Normalisation
 
     def __init__(self) -> None:
-        # Networks here are run by one thread at a time: they are hooked into while they run.
+        # One thread at a time: networks are hooked into while they run, and tokenizers refuse a second thread.
         self._lock = Lock()
 
     async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
@@ -128,9 +128,13 @@ class _ByTokens:
         self, task: Task, history: Sequence[Message], output: str
     ) -> list[TokenCredit]:
         """The share of each token, the end-of-turn token included."""
-        [shares] = await asyncio.to_thread(self._shares, task, history, [output])
+        return await asyncio.to_thread(self._credit, task, history, output)
+
+    def _credit(self, task: Task, history: Sequence[Message], output: str) -> list[TokenCredit]:
+        [shares] = self._shares(task, history, [output])
         encoder = self._reading.encoder
-        texts = _token_texts(encoder.tokenizer, encoder.output(output))
+        with self._lock:
+            texts = _token_texts(encoder.tokenizer, encoder.output(output))
         return [TokenCredit(text, share) for text, share in zip(texts, shares.tolist(), strict=True)]
 
     def _shares(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[Tensor]:

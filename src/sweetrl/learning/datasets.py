@@ -10,7 +10,7 @@ from functools import cache
 from sweetrl.errors import DataError
 from sweetrl.learning.batches import Example
 from sweetrl.learning.tokens import DialogueEncoder, EncodedSequence
-from sweetrl.types import Ending, Episode, EpisodePair, Task, TurnPair, Verdict
+from sweetrl.types import Ending, Episode, EpisodePair, Task, TurnPair, Verdict, digest
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,13 @@ def successful_dialogues(
     episodes: Mapping[str, Episode], verdicts: Iterable[Verdict], encoding: Encoding
 ) -> Dataset:
     """For rejection fine-tuning: the dialogues that succeeded, each token of the agent counting the same."""
-    ids = [verdict.episode_id for verdict in verdicts if verdict.success and verdict.reward is not None]
-    kept = [_known(episodes, id_, "the verdicts") for id_ in dict.fromkeys(ids)]
     examples = []
-    for episode in kept:
+    for verdict in verdicts:
+        if not verdict.success or verdict.reward is None:
+            continue
+        episode = _known(episodes, verdict.episode_id, "the verdicts")
+        if verdict.answer_digest != digest(episode.answer):
+            raise DataError(f"the verdict on {episode.id} judges another answer than its own; score it anew")
         sequences = encoding.dialogue(episode)
         learnt = sum(turn >= 0 for sequence in sequences for turn in sequence.turns)
         examples.append(Example(episode.id, sequences, weight=float(learnt), branch=encoding.branch))

@@ -421,10 +421,11 @@ def train(
     housekeeping = housekeeping or Housekeeping()
     arguments = _arguments(card.settings, folder, housekeeping)
     processes = arguments.world_size  # joins the other processes
+    housekeeping = replace(housekeeping, shard=housekeeping.shard and processes > 1)
     model = load_model(card.model, card.settings)
     if card.settings.needs_reference:
         data = with_reference(data, model, card.settings, folder, arguments.device)
-    if housekeeping.shard and processes > 1:
+    if housekeeping.shard:
         model = load_model(card.model, card.settings, shard=processes)
     trainer = TurnTrainer(model, tokenizer, data, card, folder, housekeeping)
     last = folder.last_checkpoint()
