@@ -55,5 +55,5 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(COMPLETE): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[dev,gym,serve,train]'
+	$(PIP) --editable '.[dev,gym,serve,test-train]'
 	@touch $(CORE) $@
