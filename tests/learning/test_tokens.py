@@ -1,12 +1,12 @@
 from functools import cache
 
 import pytest
-from chat_templates import END_OF_TURN, PLAIN_TEXT, REFUSES_SYSTEM, STABLE, TEMPLATES, tokenizer_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from learning.chat_templates import END_OF_TURN, PLAIN_TEXT, REFUSES_SYSTEM, STABLE, TEMPLATES, tokenizer_with
 from models.smollm2 import require_smollm2
 from models.tiny_llama import CHAT_TEMPLATE, SENTENCES, tiny_tokenizer
 from sweetrl.errors import DataError, UsageError
