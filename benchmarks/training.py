@@ -278,9 +278,9 @@ def main() -> None:
     """Run the rounds, print a table, write the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, help="a chat model; without it, a random Llama of 9 M")
-    parser.add_argument("--pairs", type=int, default=24)
+    parser.add_argument("--pairs", type=int, default=16)
     parser.add_argument("--batch", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "benchmarks/results/training.json")
     options = parser.parse_args()
     if not torch.cuda.is_available():

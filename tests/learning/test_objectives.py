@@ -1,0 +1,97 @@
+"""What each method minimises, against the sums that the equations ask for, done with plain log-softmaxes."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+from transformers import LlamaForCausalLM
+
+from models.tiny_llama import tiny_config
+from sweetrl.learning.batches import Example, collate
+from sweetrl.learning.heads import add_score_head
+from sweetrl.learning.losses import Normalisation
+from sweetrl.learning.objectives import objective
+from sweetrl.learning.settings import CriticKind, Method, TrainingSettings
+from sweetrl.learning.tokens import EncodedSequence
+
+CHOSEN = EncodedSequence([5, 6, 7, 8, 9, 10], [-1, 0, 0, -1, 1, 1])
+REJECTED = EncodedSequence([5, 6, 3, 4], [-1, -1, 0, 0])
+REFERENCE = (-20.0, -18.0, -25.0)
+PAIR = Example("pair", (CHOSEN,), (REJECTED,), reference=REFERENCE, branch=True)
+BATCH = collate([PAIR], pad=0)
+
+
+@pytest.fixture(scope="module")
+def network() -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    return LlamaForCausalLM(tiny_config()).eval()
+
+
+def turn_sums(network: LlamaForCausalLM, sequence: EncodedSequence) -> list[Tensor]:
+    ids = torch.tensor([sequence.ids])
+    logprobs = network(ids).logits[0].log_softmax(-1)
+    turns = sorted({turn for turn in sequence.turns if turn >= 0})
+    return [
+        sum(logprobs[at - 1, sequence.ids[at]] for at, own in enumerate(sequence.turns) if own == turn)
+        for turn in turns
+    ]  # type: ignore[return-value]
+
+
+def loss(network: LlamaForCausalLM, **settings: object) -> Tensor:
+    [found] = objective(TrainingSettings(**settings))(network, BATCH).losses  # type: ignore[arg-type]
+    return found
+
+
+def test_imitation_is_the_mean_over_tokens(network: LlamaForCausalLM) -> None:
+    one = collate([Example("one", (CHOSEN,))], pad=0)
+    [found] = objective(TrainingSettings(method=Method.RFT))(network, one).losses
+    torch.testing.assert_close(found, -sum(turn_sums(network, CHOSEN)) / 4)
+
+
+@pytest.mark.parametrize("method", [Method.DPO, Method.POLICY])
+def test_dpo_is_on_sums_over_the_dialogue_with_the_nll_of_the_chosen(
+    network: LlamaForCausalLM, method: Method
+) -> None:
+    first, second = turn_sums(network, CHOSEN)
+    [other] = turn_sums(network, REJECTED)
+    margin = (first + second + 38.0) - (other + 25.0)
+    expected = -logsigmoid(0.3 * margin) + 0.2 * -(first + second) / 4
+    torch.testing.assert_close(loss(network, method=method, beta=0.3, nll=0.2), expected)
+
+
+@pytest.mark.parametrize(
+    ("normalisation", "divisors"),
+    [
+        (Normalisation.TURN_MEAN, (2, 2, 2)),
+        (Normalisation.DIALOGUE_MEAN, (4, 4, 2)),
+        (Normalisation.NONE, (1, 1, 1)),
+    ],
+)
+def test_the_critic_compares_sums_of_turn_advantages(
+    network: LlamaForCausalLM, normalisation: Normalisation, divisors: tuple[int, int, int]
+) -> None:
+    sums = [*turn_sums(network, CHOSEN), *turn_sums(network, REJECTED)]
+    first, second, other = (
+        (own - seed) / divisor for own, seed, divisor in zip(sums, REFERENCE, divisors, strict=True)
+    )
+    expected = -logsigmoid(0.3 * (first + second) - 0.3 * other)
+    found = loss(network, method=Method.CRITIC, beta=0.3, nll=0.0, normalisation=normalisation)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("kind", [CriticKind.VALUE, CriticKind.REGRESSION])
+def test_a_new_head_knows_nothing(kind: CriticKind) -> None:
+    torch.manual_seed(0)
+    network = LlamaForCausalLM(tiny_config())
+    add_score_head(network)
+    found = loss(network, method=Method.CRITIC, kind=kind)
+    assert found.item() == pytest.approx(0.693147, abs=1e-5)
+    found.backward()
+    assert float(network.score_head.weight.grad.abs().sum()) > 0  # type: ignore[union-attr]
+
+
+def test_metrics_carry_no_gradient_and_say_who_won(network: LlamaForCausalLM) -> None:
+    outcome = objective(TrainingSettings(method=Method.DPO))(network, BATCH)
+    assert not any(value.requires_grad for value in outcome.metrics.values())
+    won = float(outcome.metrics["margin"]) > 0
+    assert bool(outcome.metrics["accuracy"]) == won
