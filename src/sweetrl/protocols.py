@@ -7,7 +7,7 @@ Failures of the implementation itself are raised as `StageError`; anything else 
 from collections.abc import Sequence
 from typing import Protocol
 
-from sweetrl.types import Completion, Episode, Message, Reply, Sampling, Task, Verdict
+from sweetrl.types import Completion, Episode, Message, Reply, Sampling, Shot, Task, Verdict
 
 
 class ChatModel(Protocol):
@@ -65,4 +65,16 @@ class Scorer(Protocol):
 
     async def score(self, task: Task, episode: Episode) -> Verdict:
         """A verdict; an unscored one (`reward=None`) when the scorer itself broke down."""
+        ...
+
+
+class Renderer(Protocol):
+    """Turns HTML that nobody trusts into a picture. The same page always gives the same bytes."""
+
+    async def render(self, html: str) -> Shot:
+        """The whole page; `PageError` where it is the page's fault that there is none."""
+        ...
+
+    async def close(self) -> None:
+        """End the browsers; safe to call twice."""
         ...
