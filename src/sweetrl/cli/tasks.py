@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     rich_markup_mode=None,
-    help="Import, export, show and check tasks.",
+    help="Make, import, export, show and check tasks.",
     context_settings=console.GROUP_SETTINGS,
 )
 
@@ -41,6 +41,32 @@ def import_(
 
     encode = Encoder().encode
     _convert(source, output, lambda task: encode(task) + b"\n", force=force, json=json)
+
+
+@app.command()
+def make(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The generator: mini-frontend.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
+    *,
+    n: Annotated[int, typer.Option("--n", min=1, help="How many tasks.")] = 100,
+    split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "train",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed makes the same tasks.")] = 0,
+    force: ForceFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Make tasks with a built-in generator and write them as a tasks.jsonl.
+
+    The name NAME:SPLIT:N:SEED stands for the same tasks wherever a command takes TASKS.
+    """
+    from msgspec.json import Encoder
+
+    from sweetrl.errors import UsageError
+    from sweetrl.tasks.sources import GENERATORS
+
+    if name not in GENERATORS:
+        raise UsageError(f"there is no generator {name!r}; there is {', '.join(sorted(GENERATORS))}")
+    encode = Encoder().encode
+    _convert(f"{name}:{split}:{n}:{seed}", output, lambda task: encode(task) + b"\n", force=force, json=json)
 
 
 @app.command()
