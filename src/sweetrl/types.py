@@ -249,7 +249,7 @@ class Shot(Struct, frozen=True, kw_only=True):
     boxes: tuple[Box, ...] = ()
     """In document order, from the body on."""
     blocked: tuple[str, ...] = ()
-    """Addresses that the page asked for and did not get, in order, each once."""
+    """Addresses that the page asked for and did not get: sorted, each once."""
     warnings: tuple[str, ...] = ()
     """What else is not as its author may expect: a page that was cut, for example."""
 
