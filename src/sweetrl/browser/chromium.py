@@ -32,16 +32,23 @@ ARGUMENTS = (
     "--mute-audio",
 )
 
+# Three families are all that pages get, and all that the usual names stand for.
 _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
   <dir>{fonts}</dir>
   <cachedir>{cache}</cachedir>
-  <alias><family>sans-serif</family><prefer><family>DejaVu Sans</family></prefer></alias>
-  <alias><family>serif</family><prefer><family>DejaVu Serif</family></prefer></alias>
-  <alias><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias>
+  <selectfont><rejectfont>
+    <glob>*Condensed*</glob><glob>*ExtraLight*</glob><glob>*TeXGyre*</glob>
+  </rejectfont></selectfont>
+{aliases}
 </fontconfig>
 """
+_FAMILIES = {
+    "DejaVu Sans": ("sans-serif", "system-ui", "ui-sans-serif", "Arial", "Helvetica", "Roboto", "Segoe UI", "Inter"),
+    "DejaVu Serif": ("serif", "ui-serif", "Georgia", "Times", "Times New Roman", "Cambria"),
+    "DejaVu Sans Mono": ("monospace", "ui-monospace", "Courier", "Courier New", "Menlo", "Consolas", "Monaco"),
+}
 
 
 def find_browser(named: str | Path | None = None) -> Path:
@@ -60,8 +67,14 @@ def find_browser(named: str | Path | None = None) -> Path:
 
 def write_font_configuration(folder: Path, fonts: Path) -> Path:
     """A fontconfig file that knows the fonts in `fonts` alone."""
+    aliases = "".join(
+        f'  <alias binding="same"><family>{name}</family><prefer><family>{family}</family></prefer></alias>\n'
+        for family, names in _FAMILIES.items()
+        for name in names
+    )
     path = folder / "fonts.conf"
-    path.write_text(_FONTS.format(fonts=escape(str(fonts)), cache=escape(str(folder / "font-cache"))))
+    cache = folder / "font-cache"
+    path.write_text(_FONTS.format(fonts=escape(str(fonts)), cache=escape(str(cache)), aliases=aliases))
     return path
 
 

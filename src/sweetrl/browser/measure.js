@@ -32,7 +32,7 @@
   const typeOf = getter(Node, "nodeType");
   const valueOf = getter(Node, "nodeValue");
 
-  const SKIPPED = new Set(["script", "style", "link", "meta", "title", "template", "base", "br", "option"]);
+  const SKIPPED = new Set(["script", "style", "link", "meta", "title", "template", "base", "br", "option", "source", "track"]);
   const PICTURES = new Set(["img", "svg", "canvas", "video", "picture"]);
 
   function stopMotion() {
@@ -75,7 +75,7 @@
     }
     return found;
   }
-  const paint = (colour) => (colour === "rgba(0, 0, 0, 0)" ? "" : hex(colour));
+  const paint = (colour) => (colour === "rgba(0, 0, 0, 0)" || colour === "" ? "" : hex(colour));
 
   function ownText(element, tag) {
     if (tag === "input") {
@@ -89,11 +89,12 @@
     return text;
   }
 
-  const round = (length) => Math.round(length * 100) / 100;
+  // An element that is never shown has no computed style at all, and a transformed one may be infinitely large.
+  const round = (length) => (Number.isFinite(length) ? Math.round(length * 100) / 100 : 0);
 
   function borderOf(style) {
     const sides = ["Top", "Right", "Bottom", "Left"].map((side) => ({
-      width: parseFloat(style[`border${side}Width`]),
+      width: round(parseFloat(style[`border${side}Width`])),
       colour: style[`border${side}Color`],
     }));
     return sides.reduce((widest, side) => (side.width > widest.width ? side : widest));
@@ -117,11 +118,11 @@
       width: round(rect.width),
       height: round(rect.height),
       text: ownText(element, tag).replace(/\s+/g, " ").trim().slice(0, limits.text),
-      color: hex(style.color),
+      color: hex(style.color || "black"),
       background: paint(style.backgroundColor),
       image: PICTURES.has(tag) || style.backgroundImage !== "none",
       font_size: round(parseFloat(style.fontSize)),
-      font_weight: Math.round(parseFloat(style.fontWeight)),
+      font_weight: Math.round(round(parseFloat(style.fontWeight))),
       text_align: style.textAlign,
       border_radius: round(radiusOf(style, rect.width)),
       border_width: border.width,
