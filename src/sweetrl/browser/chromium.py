@@ -45,9 +45,26 @@ _FONTS = """<?xml version="1.0"?>
 </fontconfig>
 """
 _FAMILIES = {
-    "DejaVu Sans": ("sans-serif", "system-ui", "ui-sans-serif", "Arial", "Helvetica", "Roboto", "Segoe UI", "Inter"),
+    "DejaVu Sans": (
+        "sans-serif",
+        "system-ui",
+        "ui-sans-serif",
+        "Arial",
+        "Helvetica",
+        "Roboto",
+        "Segoe UI",
+        "Inter",
+    ),
     "DejaVu Serif": ("serif", "ui-serif", "Georgia", "Times", "Times New Roman", "Cambria"),
-    "DejaVu Sans Mono": ("monospace", "ui-monospace", "Courier", "Courier New", "Menlo", "Consolas", "Monaco"),
+    "DejaVu Sans Mono": (
+        "monospace",
+        "ui-monospace",
+        "Courier",
+        "Courier New",
+        "Menlo",
+        "Consolas",
+        "Monaco",
+    ),
 }
 
 

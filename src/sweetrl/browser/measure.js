@@ -18,11 +18,14 @@
   const scrollerOf = getter(Document, "scrollingElement");
   const byTag = method(Document, "getElementsByTagName");
   const animationsOf = method(Document, "getAnimations");
+  const createElement = method(Document, "createElement");
   const walkerOf = method(Document, "createTreeWalker");
   const rectOf = method(Element, "getBoundingClientRect");
   const attribute = method(Element, "getAttribute");
   const setAttribute = method(Element, "setAttribute");
   const removeAttribute = method(Element, "removeAttribute");
+  const append = method(Node, "appendChild");
+  const replace = method(Node, "replaceChild");
   const tagOf = getter(Element, "localName");
   const scrollWidthOf = getter(Element, "scrollWidth");
   const scrollHeightOf = getter(Element, "scrollHeight");
@@ -34,6 +37,16 @@
 
   const SKIPPED = new Set(["script", "style", "link", "meta", "title", "template", "base", "br", "option", "source", "track"]);
   const PICTURES = new Set(["img", "svg", "canvas", "video", "picture"]);
+
+  // A marquee cannot be told where to stop: a plain element with its looks and its children takes its place.
+  function standStill(banner) {
+    const still = createElement(document, "div");
+    setAttribute(still, "class", attribute(banner, "class") ?? "");
+    setAttribute(still, "id", attribute(banner, "id") ?? "");
+    setAttribute(still, "style", (attribute(banner, "style") ?? "") + ";overflow:hidden;white-space:nowrap");
+    for (let child = firstChildOf(banner); child !== null; child = firstChildOf(banner)) append(still, child);
+    replace(parentOf(banner), still, banner);
+  }
 
   function stopMotion() {
     for (const animation of animationsOf(document)) {
@@ -51,12 +64,7 @@
     for (const bar of byTag(document, "progress")) {
       if (attribute(bar, "value") === null) setAttribute(bar, "value", "0");
     }
-    for (const banner of byTag(document, "marquee")) {
-      // Standing still at its start.
-      setAttribute(banner, "behavior", "alternate");
-      setAttribute(banner, "scrollamount", "0");
-      HTMLMarqueeElement.prototype.stop.call(banner);
-    }
+    for (const banner of [...byTag(document, "marquee")]) standStill(banner);
     const active = activeOf(document);
     if (active instanceof HTMLElement) HTMLElement.prototype.blur.call(active);
   }
