@@ -103,6 +103,18 @@ TOO_MUCH = {
     "regular growth": "<style>body { columns: 9999; column-width: 1px }</style>" + "<p>word " * 3_000,
 }
 
+LEFT_BEHIND = {
+    "policy": "<meta http-equiv=Content-Security-Policy content=\"style-src 'none'; img-src 'none'\"><p>x",
+    "default style": "<meta http-equiv=default-style content=other><style title=other>p { color: red }</style>",
+    "dark page": "<meta name=color-scheme content=dark><style>:root { color-scheme: dark }</style><p>x",
+    "file loaded ahead": "<link rel=preload as=image href='https://picsum.photos/30/20'><p>x",
+    "file of another kind": "<link rel=stylesheet href='https://fonts.googleapis.com/'><base href='https://x.example/'>",
+    "picture of another size": "<img src='https://picsum.photos/10/10' width=500><img src='https://picsum.photos/30/20'>",
+    "scrolled page": "<body style='overflow:hidden;zoom:3' dir=rtl><div style='width:9000px;height:9000px'><a id=a>x",
+    "page language": "<html lang=ar dir=rtl style='writing-mode:vertical-rl;font-size:99px'><p>x",
+    "page named like ours": "<style>@font-face { font-family: 'DejaVu Serif'; src: url(data:font/woff,x) }</style><p>x",
+}
+
 MALFORMED = {
     "empty": "",
     "white space": " \n\t ",
@@ -127,7 +139,7 @@ MALFORMED = {
 
 def hostile_pages() -> dict[str, str]:
     """All of them by name, places still to be filled in."""
-    return SCRIPTS | REACHING_OUT | TOO_MUCH | MALFORMED
+    return SCRIPTS | REACHING_OUT | LEFT_BEHIND | MALFORMED | TOO_MUCH
 
 
 def filled_in(page: str, *, port: int, secret: str, style: str) -> str:

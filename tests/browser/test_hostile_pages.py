@@ -16,7 +16,10 @@ from browser.pixels import shows
 from sweetrl.browser import BrowserPool, PageError, Shot
 
 MAGENTA = (255, 0, 254)
-NORMAL = "<!doctype html><h1 style='color:teal'>The next page</h1>"
+NORMAL = (
+    "<h1 style='color:teal'>The next page</h1><style>p { background: #eee }</style><p>Text <a href='#'>link</a> <input>"
+    "<img src='https://picsum.photos/30/20'><img src='https://picsum.photos/10/10'>"
+)
 
 
 class Listener:

@@ -19,6 +19,7 @@
   const byTag = method(Document, "getElementsByTagName");
   const animationsOf = method(Document, "getAnimations");
   const createElement = method(Document, "createElement");
+  const createText = method(Document, "createTextNode");
   const walkerOf = method(Document, "createTreeWalker");
   const rectOf = method(Element, "getBoundingClientRect");
   const attribute = method(Element, "getAttribute");
@@ -48,7 +49,15 @@
     replace(parentOf(banner), still, banner);
   }
 
+  // Where scripts are off, the browser offers its own controls on every video, and they never look twice the same.
+  function hideControls() {
+    const style = createElement(document, "style");
+    append(style, createText(document, ":is(video, audio)::-webkit-media-controls { display: none !important }"));
+    append(rootOf(document), style);
+  }
+
   function stopMotion() {
+    if (byTag(document, "video").length + byTag(document, "audio").length > 0) hideControls();
     for (const animation of animationsOf(document)) {
       try {
         animation.finish();

@@ -1,7 +1,8 @@
 """One tab of a browser, in which untrusted pages are shown one after the other.
 
 The tab is driven over the browser's own protocol and reused: a new one per page would cost more than the page.
-It keeps nothing from one page to the next, as scripts are off and all caches are disabled.
+It keeps nothing from one page to the next, as scripts are off and all caches are disabled. Even the document is
+used again, unless the page before may have left something in it.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from msgspec import Struct
 from sweetrl.browser.assets import WebAssets
 from sweetrl.browser.play import PlayStyles, Probe, scripts_not_run
 from sweetrl.browser.requests import PAGE_ADDRESS, PAGE_POLICY, Refused, Served, answer
+from sweetrl.browser.traces import leaves_no_trace
 from sweetrl.errors import PageError, RenderError, SweetError
 from sweetrl.types import Box, Shot
 
@@ -61,7 +63,8 @@ class _Visit:
     """One page while it loads."""
 
     def __init__(self, html: str) -> None:
-        self.html = html
+        # What a file of these bytes would hold.
+        self.html = html.encode("utf-8", "replace").decode().removeprefix("\ufeff")
         self.blocked: set[str] = set()
         self.warnings: list[str] = []
         self.failure: SweetError | None = None
@@ -90,6 +93,8 @@ class Tab:
         self._styles = styles
         self._limits = limits
         self._visit: _Visit | None = None
+        self._clean_frame: str | None = None
+        """Whose document can take the next page."""
         self._answers: set[asyncio.Task[None]] = set()
         self.pages_shown = 0
 
@@ -106,10 +111,10 @@ class Tab:
         """The picture of a page. It takes as long as it takes: the caller has the clock."""
         visit = self._visit = _Visit(html)
         self.pages_shown += 1
-        await self._session.send("Page.navigate", {"url": PAGE_ADDRESS})
-        await visit.loaded.wait()
+        frame = await self._load(visit)
         if visit.failure is not None:
             raise visit.failure
+        self._clean_frame = frame if leaves_no_trace(visit.html) else None
         if "<script" in html.lower():
             await self._do_what_scripts_would(visit)
         limits = {"boxes": self._limits.boxes, "text": self._limits.text}
@@ -119,6 +124,16 @@ class Tab:
     async def close(self) -> None:
         """Free what it holds; the browser lives on."""
         await self._context.close()
+
+    async def _load(self, visit: _Visit) -> str:
+        frame, self._clean_frame = self._clean_frame, None
+        if frame is None:
+            frame = str((await self._session.send("Page.navigate", {"url": PAGE_ADDRESS}))["frameId"])
+        else:
+            visit.served = True
+            await self._session.send("Page.setDocumentContent", {"frameId": frame, "html": visit.html})
+        await visit.loaded.wait()
+        return frame
 
     async def _do_what_scripts_would(self, visit: _Visit) -> None:
         probe = msgspec.json.decode(await self._call(_PROBE, self._limits.html_bytes), type=Probe)
@@ -182,7 +197,7 @@ class Tab:
         visit, address = self._visit, str(event["request"]["url"])
         if visit is not None and not visit.served and event["resourceType"] == "Document":
             visit.served = True
-            page = Served(visit.html.encode("utf-8", "replace"), "text/html; charset=utf-8")
+            page = Served(visit.html.encode(), "text/html; charset=utf-8")
             return self._fulfil(event["requestId"], page)
         if visit is None or event["resourceType"] == "Document":
             return self._refuse(event["requestId"], visit, address)
