@@ -35,6 +35,8 @@ class Tally:
     right: Counter[str] = field(default_factory=Counter)
     asked: Counter[str] = field(default_factory=Counter)
     misses: list[str] = field(default_factory=list)
+    skipped: int = 0
+    """Malformed pages of which the browser makes other elements than the mutations do."""
 
     @property
     def share(self) -> float:
@@ -46,6 +48,9 @@ async def tally_complaints(renderer: Renderer, pages: Sequence[str], *, seed: in
     tally = Tally()
     for number, page in enumerate(pages):
         reference = await renderer.render(page)
+        if not _read_alike(page, reference):
+            tally.skipped += 1
+            continue
         for kind in KINDS:
             mutation = mutate(page, kind, random.Random(f"{seed} {number} {kind}"))
             if mutation is None:
@@ -93,6 +98,12 @@ def _boxes_of(mutation: Mutation, page: str, reference: Shot) -> tuple[int, int]
     inside = [each for node in nodes for each in node.elements() if each.tag not in UNSEEN]
     places = [_place(seen, inside[0]), _place(seen, inside[-1])]
     return boxes[places[0]], boxes[places[1]]
+
+
+def _read_alike(page: str, shot: Shot) -> bool:
+    tags = [each.tag for each in body_of(parse(page)).elements()]
+    seen = [box.tag for box in shot.boxes]
+    return [tag for tag in tags if tag not in UNSEEN] == [tag for tag in seen if tag not in UNSEEN]
 
 
 def _place(elements: Sequence[Node], node: Node) -> int:

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,14 +13,21 @@ if TYPE_CHECKING:
     from sweetrl.cli.players import Player
 
 TasksOption = Annotated[
-    str, typer.Option("--tasks", metavar="TASKS", help="A tasks.jsonl of ours or a published ColBench file.")
+    str,
+    typer.Option(
+        "--tasks",
+        metavar="TASKS",
+        help="A tasks.jsonl, a ColBench file, or mini-frontend:SPLIT:N.",
+    ),
 ]
 AgentOption = Annotated[
     str, typer.Option("--agent", metavar="MODEL", help="openai:MODEL@URL, hf:PATH_OR_ID or scripted:NAME.")
 ]
 CollaboratorOption = Annotated[
     str | None,
-    typer.Option("--collaborator", metavar="MODEL", help="A model, as --agent, or replay:EPISODES.jsonl."),
+    typer.Option(
+        "--collaborator", metavar="MODEL", help="As --agent; replay:EPISODES.jsonl; designer[:quote]."
+    ),
 ]
 OutputOption = Annotated[
     Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write episodes.jsonl in.")
@@ -51,6 +58,10 @@ CollaboratorPrompt = Annotated[
 ]
 GuardFlag = Annotated[
     bool, typer.Option("--guard", help="Ask the collaborator again when a reply gives code away.")
+]
+ShowOption = Annotated[
+    Literal["pictures", "source"],
+    typer.Option("--show", help="How a model that plays the collaborator sees pages: rendered, or as HTML."),
 ]
 PriceAgent = Annotated[
     str | None,
@@ -94,6 +105,7 @@ def rollout(
     collaborator_max_tokens: CollaboratorMaxTokens = 512,
     collaborator_prompt: CollaboratorPrompt = None,
     guard: GuardFlag = False,
+    show: ShowOption = "pictures",
     price_agent: PriceAgent = None,
     price_collaborator: PriceCollaborator = None,
     max_tokens_total: MaxTokensTotal = None,
@@ -118,6 +130,7 @@ def rollout(
         agent=_player(agent, agent_temperature, agent_max_tokens, agent_prompt, price_agent),
         collaborator=None if collaborator is None else _player(collaborator, *replies),
         guard=guard,
+        pictures=show == "pictures",
         turn_limit=turn_limit,
         single_turn=single_turn,
         attempts=attempts,

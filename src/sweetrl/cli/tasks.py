@@ -101,38 +101,52 @@ def check(
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Run every reference through the scorer and name the tasks that cannot measure what they should."""
+    """Run or render every reference and name the tasks that cannot measure what they should."""
     from msgspec.json import Encoder
 
     from sweetrl.tasks.sources import load_tasks
-    from sweetrl.types import BackendSecret
 
     known = load_tasks(source)
-    backend = [task for task in known.values() if isinstance(task.secret, BackendSecret)]
     if output is not None:
         outputs.refuse_existing(output, replace=force)
-    with (
-        backend_sandboxes(workers, mode, isolation) as sandboxes,
-        console.progress("checking", len(backend), quiet=quiet or json) as advance,
-    ):
-        defects = {task_id: found for task_id, found in sandboxes.find_defects(backend, advance) if found}
+    with console.progress("checking", len(known), quiet=quiet or json) as advance:
+        defects = {
+            task_id: found
+            for task_id, found in _find_defects(known, workers, mode, isolation, advance)
+            if found
+        }
     if output is not None:
         encode = Encoder().encode
         clean = (encode(task) + b"\n" for task in known.values() if task.id not in defects)
         outputs.write_lines(output, clean, replace=force)
     if json:
         listed = [defect for found in defects.values() for defect in found]
-        skipped = len(known) - len(backend)
-        console.print_json(
-            {"tasks": len(known), "unchecked": skipped, "defective": len(defects), "defects": listed}
-        )
+        console.print_json({"tasks": len(known), "defective": len(defects), "defects": listed})
     else:
-        _print_defects(known, backend, defects, output)
+        _print_defects(known, defects, output)
 
 
-def _print_defects(
-    known: "dict[str, Task]", backend: "list[Task]", defects: "dict[str, list[Defect]]", output: Path | None
-) -> None:
+def _find_defects(
+    known: "dict[str, Task]",
+    workers: int,
+    mode: str,
+    isolation: str | None,
+    advance: Callable[[int], None],
+) -> "Iterator[tuple[str, list[Defect]]]":
+    """The defects of each task: first of those with code, then of those with pages."""
+    from sweetrl.cli.studio import FrontendBench
+    from sweetrl.types import Kind
+
+    backend = [task for task in known.values() if task.kind is Kind.BACKEND]
+    frontend = [task for task in known.values() if task.kind is Kind.FRONTEND]
+    if backend:
+        with backend_sandboxes(workers, mode, isolation) as sandboxes:
+            yield from sandboxes.find_defects(backend, advance)
+    if frontend:
+        yield from FrontendBench("layout", workers).find_defects(frontend, advance)
+
+
+def _print_defects(known: "dict[str, Task]", defects: "dict[str, list[Defect]]", output: Path | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -143,9 +157,7 @@ def _print_defects(
                 row = (defect.task_id, defect.reason.replace("_", " "), defect.test, defect.detail)
                 table.add_row(*(Text(console.printable(cell)) for cell in row))
         console.results().print(table)
-    console.note(f"{len(defects)} of {len(backend)} backend tasks are defective")
-    if len(backend) < len(known):
-        console.note(f"{len(known) - len(backend)} frontend tasks were not checked: that takes a browser")
+    console.note(f"{len(defects)} of {len(known)} tasks are defective")
     if output is not None:
         console.note(f"wrote {len(known) - len(defects)} tasks to {output}")
 

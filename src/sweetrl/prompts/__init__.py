@@ -78,6 +78,6 @@ def agent_prompt(kind: Kind, *, single_turn: bool = False) -> Prompt:
     return load(f"agent-{kind}-single-turn" if single_turn else f"agent-{kind}")
 
 
-def collaborator_prompt(kind: Kind) -> Prompt:
-    """What a model that plays the collaborator is told at each turn."""
-    return load(f"collaborator-{kind}")
+def collaborator_prompt(kind: Kind, *, pictures: bool = False) -> Prompt:
+    """What a model that plays the collaborator is told at each turn; `pictures` if it sees pages as such."""
+    return load(f"collaborator-{kind}-vision" if pictures else f"collaborator-{kind}")

@@ -31,7 +31,8 @@ SUCCESS = 0.99
 
 _PAGE = re.compile(
     # To the last end of a page, or if there is none to the end of the fence or of the answer.
-    r"(?:<!doctype\s[^<>]*>\s*)?<html\b(?:.*</html\s*>|.*?(?=```|\Z))", re.DOTALL | re.IGNORECASE
+    r"(?:<!doctype\s[^<>]*>\s*)?<html\b(?:.*</html\s*>|.*?(?=```|\Z))",
+    re.DOTALL | re.IGNORECASE,
 )
 _MARKUP = re.compile(r"<[a-z!/][^<>]*>", re.IGNORECASE)
 
