@@ -77,4 +77,4 @@ def test_published_pages_lack_nothing_of_the_web_but_a_logo(
     found = run(collect())
     blocked = {address for each in found for address in each[2]}
     assert {address for address in blocked if not address.startswith(PAGE_ADDRESS)} == {FOREIGN_LOGO}
-    assert all(200 < height < 4000 for _, height, _, _ in found)
+    assert all(50 < height < 4000 for _, height, _, _ in found)

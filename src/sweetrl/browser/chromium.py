@@ -28,6 +28,7 @@ ARGUMENTS = (
     "--force-color-profile=srgb",
     "--hide-scrollbars",
     "--disable-checker-imaging",
+    "--disable-partial-raster",
     "--blink-settings=imageAnimationPolicy=2",
     "--mute-audio",
 )

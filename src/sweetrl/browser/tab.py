@@ -44,7 +44,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Larger pages are refused: 30 MB take a browser down. Real ones have 1 to 6 KB."""
     width: int = 2 * VIEWPORT_WIDTH
     height: int = 16384
-    """Pixels; what lies beyond is cut off, with a warning. Real pages are 300 to 3,400 high."""
+    """Pixels; what lies beyond is cut off, with a warning. Published pages are 80 to 3,400 high."""
     boxes: int = 3000
     text: int = 2000
     """Characters of one element's own words."""
@@ -127,7 +127,8 @@ class Tab:
 
     async def _load(self, visit: _Visit) -> str:
         frame, self._clean_frame = self._clean_frame, None
-        if frame is None:
+        # A used document shows a page before its stylesheet is there, and transitions would start from that.
+        if frame is None or "transition" in visit.html:
             frame = str((await self._session.send("Page.navigate", {"url": PAGE_ADDRESS}))["frameId"])
         else:
             visit.served = True
