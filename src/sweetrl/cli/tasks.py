@@ -33,14 +33,31 @@ def import_(
     source: SourceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
     *,
+    n: Annotated[int | None, typer.Option("--n", min=1, help="Of websight: this many rows.")] = None,
+    split: Annotated[str, typer.Option("--split", help="Of websight: which split.")] = "train",
+    dataset: Annotated[
+        str | None, typer.Option("--from", help="Of websight: a dataset or folder with its columns.")
+    ] = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Read tasks of any accepted format and write them as a tasks.jsonl."""
+    """Read tasks of any accepted format and write them as a tasks.jsonl.
+
+    `websight` in place of TASKS reads the rows of that dataset from the Hugging Face hub.
+    """
     from msgspec.json import Encoder
 
+    from sweetrl.tasks.sources import read_tasks
+
     encode = Encoder().encode
-    _convert(source, output, lambda task: encode(task) + b"\n", force=force, json=json)
+    if source == "websight":
+        from sweetrl.tasks.websight import DATASET, read_websight
+
+        outputs.refuse_existing(output, replace=force)
+        tasks = read_websight(split=split, count=n, source=dataset or DATASET)
+    else:
+        tasks = read_tasks(source)
+    _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)
 
 
 @app.command()
@@ -61,12 +78,13 @@ def make(
     from msgspec.json import Encoder
 
     from sweetrl.errors import UsageError
-    from sweetrl.tasks.sources import GENERATORS
+    from sweetrl.tasks.sources import GENERATORS, read_tasks
 
     if name not in GENERATORS:
         raise UsageError(f"there is no generator {name!r}; there is {', '.join(sorted(GENERATORS))}")
     encode = Encoder().encode
-    _convert(f"{name}:{split}:{n}:{seed}", output, lambda task: encode(task) + b"\n", force=force, json=json)
+    tasks = read_tasks(f"{name}:{split}:{n}:{seed}")
+    _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)
 
 
 @app.command()
@@ -82,8 +100,9 @@ def export(
     Tasks that came from a published file are written as they were there, byte for byte.
     """
     from sweetrl.tasks.colbench import published_line
+    from sweetrl.tasks.sources import read_tasks
 
-    _convert(source, output, published_line, force=force, json=json)
+    _write(read_tasks(source), output, published_line, force=force, json=json)
 
 
 @app.command()
@@ -162,12 +181,10 @@ def _print_defects(known: "dict[str, Task]", defects: "dict[str, list[Defect]]",
         console.note(f"wrote {len(known) - len(defects)} tasks to {output}")
 
 
-def _convert(
-    source: str, output: Path, line_of: "Callable[[Task], bytes]", *, force: bool, json: bool
+def _write(
+    tasks: "Iterable[Task]", output: Path, line_of: "Callable[[Task], bytes]", *, force: bool, json: bool
 ) -> None:
-    from sweetrl.tasks.sources import read_tasks
-
-    count = outputs.write_lines(output, map(line_of, read_tasks(source)), replace=force)
+    count = outputs.write_lines(output, map(line_of, tasks), replace=force)
     if json:
         console.print_json({"tasks": count, "output": str(output)})
     else:
