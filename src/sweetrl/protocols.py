@@ -7,7 +7,7 @@ Failures of the implementation itself are raised as `StageError`; anything else 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from sweetrl.types import Completion, Episode, Message, Reply, Sampling, Task, TokenCredit, Verdict
+from sweetrl.types import Completion, Episode, Message, Reply, Sampling, Shot, Task, TokenCredit, Verdict
 
 
 class ChatModel(Protocol):
@@ -89,4 +89,16 @@ class TokenCritic(TurnCritic, Protocol):
         self, task: Task, history: Sequence[Message], output: str
     ) -> list[TokenCredit]:
         """The tokens of `output` in order, its end-of-turn token included; they add up to its advantage."""
+        ...
+
+
+class Renderer(Protocol):
+    """Turns HTML that nobody trusts into a picture. The same page always gives the same bytes."""
+
+    async def render(self, html: str) -> Shot:
+        """The whole page; `PageError` where it is the page's fault that there is none."""
+        ...
+
+    async def close(self) -> None:
+        """End the browsers; safe to call twice."""
         ...

@@ -230,10 +230,6 @@ BAD_TASKS = {
         "a",
     ),
     "wrong type": ('{"problem_description": 3, "ground_truth": "g", "test_cases": {"t": "f()"}}\n', "str"),
-    "frontend": (
-        '{"id": "tasks-0", "problem_description": "p", "ground_truth": "<html></html>"}\n',
-        "frontend",
-    ),
 }
 
 

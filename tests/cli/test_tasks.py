@@ -119,3 +119,26 @@ def test_the_number_of_tasks_to_show_is_at_least_one(sweetrl, published):
     finished = sweetrl("tasks", "show", published, "--n", 0)
     assert finished.code == 2
     assert finished.err.startswith("error: Invalid value for '--n'")
+
+
+def test_make_writes_what_the_built_in_name_stands_for(sweetrl, tmp_path):
+    made, imported = tmp_path / "made.jsonl", tmp_path / "imported.jsonl"
+    options = ("--n", 6, "--split", "test", "--seed", 2)
+    assert sweetrl("tasks", "make", "mini-frontend", *options, "-o", made).code == 0
+    assert sweetrl("tasks", "import", "mini-frontend:test:6:2", "-o", imported).code == 0
+    assert made.read_bytes() == imported.read_bytes()
+    assert len(made.read_text().splitlines()) == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["mini-backhand"], "there is no generator 'mini-backhand'; there is mini-frontend"),
+        (["mini-frontend", "--split", "dev"], "mini-frontend has no split 'dev'"),
+    ],
+)
+def test_make_refuses_what_it_does_not_know(sweetrl, tmp_path, arguments, complaint):
+    finished = sweetrl("tasks", "make", *arguments, "-o", tmp_path / "tasks.jsonl")
+    assert finished.code == 2
+    assert complaint in finished.err
+    assert list(tmp_path.iterdir()) == []

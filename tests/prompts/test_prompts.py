@@ -44,6 +44,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
 def test_there_is_a_prompt_for_every_player_and_kind_and_no_other() -> None:
     wanted = [agent_prompt(kind, single_turn=single) for kind in Kind for single in (False, True)]
     wanted += [collaborator_prompt(kind) for kind in Kind]
+    wanted.append(collaborator_prompt(Kind.FRONTEND, pictures=True))
     players = [name for name in shipped() if name.startswith(("agent-", "collaborator-"))]
     assert sorted(prompt.source for prompt in wanted) == players
 

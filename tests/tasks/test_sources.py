@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweetrl.errors import DataError
+from sweetrl.errors import DataError, UsageError
+from sweetrl.tasks.mini_frontend import make_tasks
 from sweetrl.tasks.sources import load_tasks, read_tasks
 from sweetrl.types import FrontendSecret, Kind, Task
 
@@ -155,3 +156,14 @@ def test_any_json_object_is_a_task_or_a_data_error_at_its_line(tmp_path_factory,
     except DataError as error:
         found = str(error)[: len(where)]
     assert found in (line.get("problem_description"), where)
+
+
+def test_a_built_in_name_with_split_size_and_seed_is_a_source():
+    assert list(read_tasks("mini-frontend:test:7:3")) == list(make_tasks("test", 7, 3))
+    assert list(load_tasks("mini-frontend:train:2")) == [task.id for task in make_tasks("train", 2, 0)]
+
+
+@pytest.mark.parametrize("name", ["mini-frontend:test", "mini-frontend:test:0", "mini-frontend:test:5:x"])
+def test_half_a_built_in_name_is_told_how_to_go_on(name):
+    with pytest.raises(UsageError, match=r"write mini-frontend:SPLIT:N or mini-frontend:SPLIT:N:SEED"):
+        read_tasks(name)

@@ -19,6 +19,7 @@ from sweetrl.candidates.rank import best_candidate
 from sweetrl.cli import console, inputs, live
 from sweetrl.cli.critics import open_critic
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
+from sweetrl.cli.studio import Studio
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
@@ -41,6 +42,7 @@ class Plan:
     guard: bool
     best_of: int
     critic: str | None
+    pictures: bool
     turn_limit: int
     single_turn: bool
     attempts: int
@@ -103,9 +105,12 @@ async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summar
     tasks, kind = _load(source)
     meter = Meter()
     models = Models(plan.endpoint_options(), meter)
+    studio = Studio(output / "screenshots", pictures=plan.pictures)
     try:
         agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models)
-        collaborator, collaborator_settings = seat_collaborator(plan.collaborator, kind, tasks, models)
+        collaborator, collaborator_settings = seat_collaborator(
+            plan.collaborator, kind, tasks, models, studio
+        )
         if plan.guard:
             collaborator = GuardedCollaborator(collaborator, leaks_code)
         drafts, draft_settings = _drafts(plan, models)
@@ -123,6 +128,7 @@ async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summar
                 console.note(f"{log.path}: {log.repaired}")
             return await _fill(log, plan, tasks, agent, collaborator, drafts, meter, quiet=quiet)
     finally:
+        await studio.close()
         await models.close()
 
 

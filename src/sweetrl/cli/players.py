@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sweetrl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from sweetrl.cli.studio import Studio
     from sweetrl.dialogue.rules import Rules
     from sweetrl.models import EndpointOptions, Meter, Price
     from sweetrl.prompts import Prompt
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from sweetrl.types import Kind, Sampling, Task
 
 REPLAY = "replay:"
+DESIGNERS = {"designer": False, "designer:quote": True}
+"""The scripted designer, and whether it may tell the reference's words."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,12 @@ def seat_agent(
 
 
 def seat_collaborator(
-    player: Player | None, kind: "Kind", tasks: "list[Task]", models: Models
+    player: Player | None, kind: "Kind", tasks: "list[Task]", models: Models, studio: "Studio | None" = None
 ) -> "tuple[Collaborator, dict[str, Any]]":
-    """The collaborator, and what of it shapes an episode; None makes one who is never asked."""
+    """The collaborator, and what of it shapes an episode; None makes one who is never asked.
+
+    Without a `studio` nobody is shown pages as pictures.
+    """
     from sweetrl.dialogue.collaborators import ModelCollaborator, ScriptedCollaborator
     from sweetrl.prompts import collaborator_prompt
 
@@ -77,8 +83,36 @@ def seat_collaborator(
         return ScriptedCollaborator([], name="none"), {"collaborator": "none"}
     if player.spec.startswith(REPLAY):
         return _replayed(player, tasks)
+    if player.spec in DESIGNERS:
+        return _designer(player, kind, studio)
+    if kind == "frontend" and studio is not None and studio.pictures:
+        return _seeing(player, kind, models, studio)
     prompt = read_prompt(player.prompt_file) or collaborator_prompt(kind)
     collaborator = ModelCollaborator(models.of(player), prompt, kind=kind, sampling=player.sampling)
+    return collaborator, _described("collaborator", collaborator.name, player, prompt)
+
+
+def _designer(player: Player, kind: "Kind", studio: "Studio | None") -> "tuple[Collaborator, dict[str, Any]]":
+    from sweetrl.dialogue.designer import ScriptedDesigner
+
+    if kind != "frontend" or studio is None:
+        raise UsageError("the designer plays the collaborator in rollouts of frontend tasks only")
+    if player.prompt_file is not None:
+        raise UsageError("the designer takes no prompt; leave out --collaborator-prompt")
+    designer = ScriptedDesigner(studio.renderer, quote=DESIGNERS[player.spec], keep=studio.keep)
+    return designer, {"collaborator": designer.name}
+
+
+def _seeing(
+    player: Player, kind: "Kind", models: Models, studio: "Studio"
+) -> "tuple[Collaborator, dict[str, Any]]":
+    from sweetrl.dialogue.vision import VisionCollaborator
+    from sweetrl.prompts import collaborator_prompt
+
+    prompt = read_prompt(player.prompt_file) or collaborator_prompt(kind, pictures=True)
+    collaborator = VisionCollaborator(
+        models.of(player), prompt, studio.renderer, sampling=player.sampling, keep=studio.keep
+    )
     return collaborator, _described("collaborator", collaborator.name, player, prompt)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,14 +13,21 @@ if TYPE_CHECKING:
     from sweetrl.cli.players import Player
 
 TasksOption = Annotated[
-    str, typer.Option("--tasks", metavar="TASKS", help="A tasks.jsonl of ours or a published ColBench file.")
+    str,
+    typer.Option(
+        "--tasks",
+        metavar="TASKS",
+        help="A tasks.jsonl, a ColBench file, or mini-frontend:SPLIT:N.",
+    ),
 ]
 AgentOption = Annotated[
     str, typer.Option("--agent", metavar="MODEL", help="openai:MODEL@URL, hf:PATH_OR_ID or scripted:NAME.")
 ]
 CollaboratorOption = Annotated[
     str | None,
-    typer.Option("--collaborator", metavar="MODEL", help="A model, as --agent, or replay:EPISODES.jsonl."),
+    typer.Option(
+        "--collaborator", metavar="MODEL", help="As --agent; replay:EPISODES.jsonl; designer[:quote]."
+    ),
 ]
 OutputOption = Annotated[
     Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write episodes.jsonl in.")
@@ -58,6 +65,10 @@ BestOf = Annotated[
 Critic = Annotated[
     str | None,
     typer.Option("--critic", metavar="CRITIC", help="Who chooses; sees the task. As in `sweetrl rank`."),
+]
+ShowOption = Annotated[
+    Literal["pictures", "source"],
+    typer.Option("--show", help="How a model that plays the collaborator sees pages: rendered, or as HTML."),
 ]
 PriceAgent = Annotated[
     str | None,
@@ -103,6 +114,7 @@ def rollout(
     guard: GuardFlag = False,
     best_of: BestOf = 1,
     critic: Critic = None,
+    show: ShowOption = "pictures",
     price_agent: PriceAgent = None,
     price_collaborator: PriceCollaborator = None,
     max_tokens_total: MaxTokensTotal = None,
@@ -129,6 +141,7 @@ def rollout(
         guard=guard,
         best_of=best_of,
         critic=critic,
+        pictures=show == "pictures",
         turn_limit=turn_limit,
         single_turn=single_turn,
         attempts=attempts,

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,18 +11,30 @@ import typer
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.fairness import fairness_of, fairness_table
-from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption, backend_sandboxes
+from sweetrl.cli.studio import FrontendBench, SimilarityOption
+from sweetrl.cli.workers import (
+    BackendSandboxes,
+    IsolationOption,
+    ModeOption,
+    WorkersOption,
+    backend_sandboxes,
+)
 
 if TYPE_CHECKING:
-    from sweetrl.cli.workers import BackendSandboxes
     from sweetrl.evaluation.scores import Summary
     from sweetrl.records import RecordLog
-    from sweetrl.types import Episode, Task, Verdict
+    from sweetrl.types import Episode, Kind, Metric, Task, Verdict
+
+Bench = BackendSandboxes | FrontendBench
+"""What it takes to score the tasks of one kind."""
 
 
 def score(
     *,
-    tasks: Annotated[str, typer.Option("--tasks", help="A tasks.jsonl or a published ColBench file.")],
+    tasks: Annotated[
+        str,
+        typer.Option("--tasks", help="A tasks.jsonl, a ColBench file, or mini-frontend:SPLIT:N."),
+    ],
     answers: Annotated[
         Path | None, typer.Option("--answers", help='Lines of {"task_id": ..., "answer": ...}.')
     ] = None,
@@ -34,6 +47,11 @@ def score(
     workers: WorkersOption = 0,
     mode: ModeOption = "module",
     isolation: IsolationOption = None,
+    similarity: SimilarityOption = "layout",
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="VERDICTS", help="Also the win rate against this scored run."),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -43,7 +61,7 @@ def score(
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Judge answers or dialogues with the tasks' hidden tests, in a sandbox.
+    """Judge answers or dialogues: code by hidden tests in a sandbox, pages by their likeness to the reference.
 
     One verdict per answer is appended as it is reached. Stopped in the middle, the same command goes on where it
     was; answers that could not be judged are tried again.
@@ -55,22 +73,37 @@ def score(
 
     known = load_tasks(tasks)
     source = _Source(known, answers, episodes)
-    total = source.validate()
+    total, kind = source.validate()
     silent = quiet or json
-    with backend_sandboxes(workers, mode, isolation) as sandboxes:
-        speed = _score(source, total, output, _digest(known), sandboxes, silent=silent)
+    if kind == "frontend":
+        opened: AbstractContextManager[Bench] = nullcontext(FrontendBench(similarity, workers))
+    else:
+        opened = backend_sandboxes(workers, mode, isolation)
+    with opened as bench:
+        speed = _score(source, total, output, _digest(known), bench, silent=silent)
         judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
-        defective = _defective(judged, sandboxes, silent=silent) if check else None
+        defective = _defective(judged, bench, silent=silent) if check else None
     summary = summarise(read_records(output, Verdict))
     sound = None if defective is None else summarise(read_records(output, Verdict), without=defective)
     fairness = None if episodes is None else fairness_of(known, episodes, output)
+    wins = None if against is None else _wins(output, against)
     if json:
-        report = {"output": str(output), "answers": total, **speed, "all": summary, "fairness": fairness}
+        report = {
+            "output": str(output),
+            "answers": total,
+            **speed,
+            "all": summary,
+            "fairness": fairness,
+            "win_rate": wins,
+        }
         console.print_json(report | {"without_defective_tasks": sound, "defective_tasks": defective})
     elif not quiet:
-        _print_tables(summary, sound, defective or [], speed)
+        reward = "likeness" if kind == "frontend" else "tests passed"
+        _print_tables(summary, sound, defective or [], speed, reward=reward)
         if fairness is not None:
             console.messages().print(fairness_table(fairness))
+        if wins is not None:
+            console.note(f"win rate {100 * wins.value:.1f} % ({100 * wins.low:.1f}-{100 * wins.high:.1f})")
     if summary.unscored:
         console.note(
             f"{summary.unscored} unscored: see `failure` in {output}; run the same command to try again"
@@ -102,18 +135,19 @@ class _Source:
         for episode in episodes:
             yield self._tasks[episode.task_id], episode
 
-    def validate(self) -> int:
-        """Read everything once; how many there are. Nothing is written before this has passed."""
-        from sweetrl.errors import DataError
+    def validate(self) -> "tuple[int, Kind]":
+        """Read everything once; how many there are, and of which kind. Nothing is written before this."""
+        from sweetrl.errors import DataError, UsageError
         from sweetrl.records import IdSet
-        from sweetrl.scoring.backend import backend_secret
 
-        seen = IdSet()
+        seen, kinds = IdSet(), set()
         for task, episode in self:
-            backend_secret(task)
+            kinds.add(task.kind)
             if not seen.add(episode.id):
                 raise DataError(f"{episode.id} is there twice", path=self._answers or self._episodes)
-        return len(seen)
+        if len(kinds) > 1:
+            raise UsageError("backend and frontend answers are scored one after the other; split the file")
+        return len(seen), kinds.pop()
 
 
 def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
@@ -132,19 +166,19 @@ def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
 
 
 def _score(
-    source: _Source, total: int, output: Path, tasks: str, sandboxes: "BackendSandboxes", *, silent: bool
+    source: _Source, total: int, output: Path, tasks: str, bench: Bench, *, silent: bool
 ) -> dict[str, float]:
     """Score what is not yet in the output; how much that was, and how fast."""
     import asyncio
 
-    config = {"scorer": sandboxes.scorer.name, "limits": sandboxes.main.limits, "tasks": tasks}
+    config = {**bench.settings, "tasks": tasks}
     with _open_verdicts(output, config) as log:
         if log.repaired and not silent:
             console.note(f"{output}: {log.repaired}")
         before, started = len(log), time.monotonic()
         try:
             with console.progress("scoring", total, done=before, quiet=silent) as advance:
-                asyncio.run(_append_verdicts(source, sandboxes, log, advance))
+                asyncio.run(_append_verdicts(source, bench, log, advance))
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"{len(log)} of {total} scored; run the same command to go on") from None
         log.finish()
@@ -158,7 +192,7 @@ def _score(
 
 
 async def _append_verdicts(
-    source: _Source, sandboxes: "BackendSandboxes", log: "RecordLog[Verdict]", advance: Callable[[int], None]
+    source: _Source, bench: Bench, log: "RecordLog[Verdict]", advance: Callable[[int], None]
 ) -> None:
     from contextlib import aclosing
 
@@ -166,11 +200,20 @@ async def _append_verdicts(
     from sweetrl.types import digest
 
     missing = (item for item in source if not log.has(item[1].id, digest(item[1].answer)))
-    verdicts = score_in_order(missing, sandboxes.scorer, concurrency=sandboxes.workers)
-    async with aclosing(verdicts) as stream:
-        async for verdict in stream:
-            log.append(verdict.episode_id, verdict)
-            advance(1)
+    async with bench.opened() as scorer:
+        verdicts = score_in_order(missing, scorer, concurrency=bench.workers)
+        async with aclosing(verdicts) as stream:
+            async for verdict in stream:
+                log.append(verdict.episode_id, verdict)
+                advance(1)
+
+
+def _wins(output: Path, against: Path) -> "Metric":
+    from sweetrl.evaluation.wins import win_rate
+    from sweetrl.records import read_records
+    from sweetrl.types import Verdict
+
+    return win_rate(read_records(output, Verdict), read_records(against, Verdict))
 
 
 def _digest(tasks: "dict[str, Task]") -> str:
@@ -185,21 +228,26 @@ def _digest(tasks: "dict[str, Task]") -> str:
     return whole.hexdigest()[:32]
 
 
-def _defective(tasks: "dict[str, Task]", sandboxes: "BackendSandboxes", *, silent: bool) -> list[str]:
+def _defective(tasks: "dict[str, Task]", bench: Bench, *, silent: bool) -> list[str]:
     """The ids of the tasks that have a defect."""
     with console.progress("checking tasks", len(tasks), quiet=silent) as advance:
-        found = sandboxes.find_defects(tasks.values(), advance)
+        found = bench.find_defects(tasks.values(), advance)
         return [task_id for task_id, defects in found if defects]
 
 
 def _print_tables(
-    summary: "Summary", sound: "Summary | None", defective: list[str], speed: dict[str, float]
+    summary: "Summary",
+    sound: "Summary | None",
+    defective: list[str],
+    speed: dict[str, float],
+    *,
+    reward: str,
 ) -> None:
     from rich.table import Table
 
     table = Table(title="per cent, with 95 % intervals", title_justify="left")
     table.add_column("tasks", justify="left")
-    for column in ("success", "tests passed", "answers", "unscored"):
+    for column in ("success", reward, "answers", "unscored"):
         table.add_column(column, justify="right")
     table.add_row(f"all {summary.tasks}", *_cells(summary))
     if sound is not None:
@@ -208,7 +256,7 @@ def _print_tables(
     ended = ", ".join(
         f"{count} {outcome.replace('_', ' ')}" for outcome, count in summary.outcomes.items() if count
     )
-    console.note(f"tests: {ended or 'none'}")
+    console.note(f"checks: {ended or 'none'}")
     console.note(
         f"{speed['scored_now']} answers scored in {speed['seconds']} s ({speed['answers_per_second']}/s)"
     )

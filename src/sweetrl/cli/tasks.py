@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     rich_markup_mode=None,
-    help="Import, export, show and check tasks.",
+    help="Make, import, export, show and check tasks.",
     context_settings=console.GROUP_SETTINGS,
 )
 
@@ -33,14 +33,58 @@ def import_(
     source: SourceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
     *,
+    n: Annotated[int | None, typer.Option("--n", min=1, help="Of websight: this many rows.")] = None,
+    split: Annotated[str, typer.Option("--split", help="Of websight: which split.")] = "train",
+    dataset: Annotated[
+        str | None, typer.Option("--from", help="Of websight: a dataset or folder with its columns.")
+    ] = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Read tasks of any accepted format and write them as a tasks.jsonl."""
+    """Read tasks of any accepted format and write them as a tasks.jsonl.
+
+    `websight` in place of TASKS reads the rows of that dataset from the Hugging Face hub.
+    """
     from msgspec.json import Encoder
 
+    from sweetrl.tasks.sources import read_tasks
+
     encode = Encoder().encode
-    _convert(source, output, lambda task: encode(task) + b"\n", force=force, json=json)
+    if source == "websight":
+        from sweetrl.tasks.websight import DATASET, read_websight
+
+        outputs.refuse_existing(output, replace=force)
+        tasks = read_websight(split=split, count=n, source=dataset or DATASET)
+    else:
+        tasks = read_tasks(source)
+    _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)
+
+
+@app.command()
+def make(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The generator: mini-frontend.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
+    *,
+    n: Annotated[int, typer.Option("--n", min=1, help="How many tasks.")] = 100,
+    split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "train",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed makes the same tasks.")] = 0,
+    force: ForceFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Make tasks with a built-in generator and write them as a tasks.jsonl.
+
+    The name NAME:SPLIT:N:SEED stands for the same tasks wherever a command takes TASKS.
+    """
+    from msgspec.json import Encoder
+
+    from sweetrl.errors import UsageError
+    from sweetrl.tasks.sources import GENERATORS, read_tasks
+
+    if name not in GENERATORS:
+        raise UsageError(f"there is no generator {name!r}; there is {', '.join(sorted(GENERATORS))}")
+    encode = Encoder().encode
+    tasks = read_tasks(f"{name}:{split}:{n}:{seed}")
+    _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)
 
 
 @app.command()
@@ -56,8 +100,9 @@ def export(
     Tasks that came from a published file are written as they were there, byte for byte.
     """
     from sweetrl.tasks.colbench import published_line
+    from sweetrl.tasks.sources import read_tasks
 
-    _convert(source, output, published_line, force=force, json=json)
+    _write(read_tasks(source), output, published_line, force=force, json=json)
 
 
 @app.command()
@@ -75,38 +120,52 @@ def check(
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Run every reference through the scorer and name the tasks that cannot measure what they should."""
+    """Run or render every reference and name the tasks that cannot measure what they should."""
     from msgspec.json import Encoder
 
     from sweetrl.tasks.sources import load_tasks
-    from sweetrl.types import BackendSecret
 
     known = load_tasks(source)
-    backend = [task for task in known.values() if isinstance(task.secret, BackendSecret)]
     if output is not None:
         outputs.refuse_existing(output, replace=force)
-    with (
-        backend_sandboxes(workers, mode, isolation) as sandboxes,
-        console.progress("checking", len(backend), quiet=quiet or json) as advance,
-    ):
-        defects = {task_id: found for task_id, found in sandboxes.find_defects(backend, advance) if found}
+    with console.progress("checking", len(known), quiet=quiet or json) as advance:
+        defects = {
+            task_id: found
+            for task_id, found in _find_defects(known, workers, mode, isolation, advance)
+            if found
+        }
     if output is not None:
         encode = Encoder().encode
         clean = (encode(task) + b"\n" for task in known.values() if task.id not in defects)
         outputs.write_lines(output, clean, replace=force)
     if json:
         listed = [defect for found in defects.values() for defect in found]
-        skipped = len(known) - len(backend)
-        console.print_json(
-            {"tasks": len(known), "unchecked": skipped, "defective": len(defects), "defects": listed}
-        )
+        console.print_json({"tasks": len(known), "defective": len(defects), "defects": listed})
     else:
-        _print_defects(known, backend, defects, output)
+        _print_defects(known, defects, output)
 
 
-def _print_defects(
-    known: "dict[str, Task]", backend: "list[Task]", defects: "dict[str, list[Defect]]", output: Path | None
-) -> None:
+def _find_defects(
+    known: "dict[str, Task]",
+    workers: int,
+    mode: str,
+    isolation: str | None,
+    advance: Callable[[int], None],
+) -> "Iterator[tuple[str, list[Defect]]]":
+    """The defects of each task: first of those with code, then of those with pages."""
+    from sweetrl.cli.studio import FrontendBench
+    from sweetrl.types import Kind
+
+    backend = [task for task in known.values() if task.kind is Kind.BACKEND]
+    frontend = [task for task in known.values() if task.kind is Kind.FRONTEND]
+    if backend:
+        with backend_sandboxes(workers, mode, isolation) as sandboxes:
+            yield from sandboxes.find_defects(backend, advance)
+    if frontend:
+        yield from FrontendBench("layout", workers).find_defects(frontend, advance)
+
+
+def _print_defects(known: "dict[str, Task]", defects: "dict[str, list[Defect]]", output: Path | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -117,19 +176,15 @@ def _print_defects(
                 row = (defect.task_id, defect.reason.replace("_", " "), defect.test, defect.detail)
                 table.add_row(*(Text(console.printable(cell)) for cell in row))
         console.results().print(table)
-    console.note(f"{len(defects)} of {len(backend)} backend tasks are defective")
-    if len(backend) < len(known):
-        console.note(f"{len(known) - len(backend)} frontend tasks were not checked: that takes a browser")
+    console.note(f"{len(defects)} of {len(known)} tasks are defective")
     if output is not None:
         console.note(f"wrote {len(known) - len(defects)} tasks to {output}")
 
 
-def _convert(
-    source: str, output: Path, line_of: "Callable[[Task], bytes]", *, force: bool, json: bool
+def _write(
+    tasks: "Iterable[Task]", output: Path, line_of: "Callable[[Task], bytes]", *, force: bool, json: bool
 ) -> None:
-    from sweetrl.tasks.sources import read_tasks
-
-    count = outputs.write_lines(output, map(line_of, read_tasks(source)), replace=force)
+    count = outputs.write_lines(output, map(line_of, tasks), replace=force)
     if json:
         console.print_json({"tasks": count, "output": str(output)})
     else:

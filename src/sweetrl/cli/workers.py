@@ -1,10 +1,10 @@
 """What the commands that run untrusted code share: their options, and the sandboxes behind them."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -38,6 +38,16 @@ class BackendSandboxes:
         """With another order of sets, to see whether results depend on it."""
         self.scorer = scorer
         self.workers = workers
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What shapes a verdict."""
+        return {"scorer": self.scorer.name, "limits": self.main.limits}
+
+    @asynccontextmanager
+    async def opened(self) -> "AsyncIterator[BackendScorer]":
+        """The scorer, which lives as long as its sandboxes."""
+        yield self.scorer
 
     def find_defects(
         self, tasks: "Iterable[Task]", advance: Callable[[int], None]

@@ -88,9 +88,9 @@ def agent_instructions(prompt: Prompt, *, turn_limit: int = TURN_LIMIT) -> str:
     return prompt.render(**fields)
 
 
-def collaborator_prompt(kind: Kind) -> Prompt:
-    """What a model that plays the collaborator is told at each turn."""
-    return load(f"collaborator-{kind}")
+def collaborator_prompt(kind: Kind, *, pictures: bool = False) -> Prompt:
+    """What a model that plays the collaborator is told at each turn; `pictures` if it sees pages as such."""
+    return load(f"collaborator-{kind}-vision" if pictures else f"collaborator-{kind}")
 
 
 def privileged_prompt(kind: Kind) -> Prompt:

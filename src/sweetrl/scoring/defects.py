@@ -39,6 +39,11 @@ class Reason(StrEnum):
     ANY_OBJECT_PASSES = "any_object_passes"
     CONSTANT_PASSES = "constant_passes"
     """A function that always returns the same value passes every test."""
+    PAGE_NOT_SHOWN = "page_not_shown"
+    """The reference is a page that the browser cannot show."""
+    BLANK_PAGE = "blank_page"
+    INCOMPLETE_PAGE = "incomplete_page"
+    """The reference asks for something that is not offered offline, or was cut."""
 
 
 class Defect(Struct, frozen=True):

@@ -1,31 +1,49 @@
 """`--tasks SOURCE`: the one place that knows what a source of tasks can be.
 
-A source is a file of JSON lines, ours or published by ColBench, told apart line by line.
+A source is a file of JSON lines, ours or published by ColBench, told apart line by line; or the name of a
+built-in generator with a split, a size and perhaps a seed: `mini-frontend:test:500:7`.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from sweetrl.errors import DataError
+from sweetrl.errors import DataError, UsageError
 from sweetrl.records import LineDecoder, read_lines
-from sweetrl.tasks import colbench
+from sweetrl.tasks import colbench, mini_frontend
 from sweetrl.types import Task
 
 SPLITS = ("train", "validation", "test")
 
+GENERATORS: dict[str, Callable[[str, int, int], Iterator[Task]]] = {
+    mini_frontend.NAME: mini_frontend.make_tasks,
+}
+"""Built-in tasks by name: (split, count, seed) -> tasks."""
+
+_GENERATED = re.compile(r"(?P<split>[a-z]+):(?P<count>[1-9]\d{0,8})(?::(?P<seed>\d{1,18}))?")
+
 
 def read_tasks(source: str | Path) -> Iterator[Task]:
     """The tasks of a source, one at a time, each id once."""
-    # Names of built-in benchmarks, such as `mini-backend:test:500`, are to be told from paths here.
+    name, colon, rest = str(source).partition(":")
+    if colon and name in GENERATORS:
+        return _generate(name, rest)
     return _read_file(Path(source))
 
 
 def load_tasks(source: str | Path) -> dict[str, Task]:
     """The tasks of a source by id."""
     return {task.id: task for task in read_tasks(source)}
+
+
+def _generate(name: str, rest: str) -> Iterator[Task]:
+    asked = _GENERATED.fullmatch(rest)
+    if asked is None:
+        raise UsageError(f"{name}:{rest}: write {name}:SPLIT:N or {name}:SPLIT:N:SEED")
+    return GENERATORS[name](asked["split"], int(asked["count"]), int(asked["seed"] or 0))
 
 
 def _read_file(path: Path) -> Iterator[Task]:

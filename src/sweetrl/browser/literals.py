@@ -1,0 +1,60 @@
+"""JavaScript object literals that are plain data, read without running them."""
+
+import json
+import re
+from typing import Any
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<comment>//[^\n]*|/\*.*?\*/)
+    |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\$]|\\.)*`)
+    |(?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)
+    |(?P<word>[A-Za-z_$][\w$]*)
+    |(?P<mark>[{}\[\]:,]))""",
+    re.VERBOSE | re.DOTALL,
+)
+_COLON = re.compile(r"\s*:")
+
+
+def read_object(source: str, start: int = 0) -> dict[str, Any] | None:
+    """The object literal that begins at `start`; None if it is more than strings, numbers, lists and objects."""
+    tokens = _tokens(source, start)
+    if tokens is None or tokens[0] != "{":
+        return None
+    try:
+        return dict(json.loads("".join(tokens), parse_constant=_refuse))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not data")
+
+
+def _tokens(source: str, start: int) -> list[str] | None:
+    """The literal as JSON tokens, up to the bracket that closes it."""
+    tokens: list[str] = []
+    depth, position = 0, start
+    while match := _TOKEN.match(source, position):
+        position = match.end()
+        if match.lastgroup == "comment":
+            continue
+        piece = match[match.lastgroup or 0]
+        depth += (piece in "{[") - (piece in "}]")
+        if piece in "}]" and tokens and tokens[-1] == ",":
+            tokens.pop()
+        tokens.append(
+            _as_json(match.lastgroup or "", piece, is_key=_COLON.match(source, position) is not None)
+        )
+        if depth == 0:
+            return tokens
+    return None
+
+
+def _as_json(group: str, piece: str, *, is_key: bool) -> str:
+    if group == "string":
+        body = re.sub(r"\\(['`\n])", r"\1", piece[1:-1])
+        return '"' + re.sub(r'(?<!\\)"', r"\\" + '"', body).replace("\n", "\\n") + '"'
+    if is_key and group in {"word", "number"}:
+        return json.dumps(piece)
+    # A variable stays as it is, which is no JSON: the whole literal is then refused.
+    return piece

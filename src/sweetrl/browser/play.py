@@ -1,0 +1,138 @@
+"""The styles that Tailwind's script tag would write, for pages whose scripts never run.
+
+The page tells its classes, its `text/tailwindcss` styles and its `tailwind.config`, all of it as data; Tailwind's
+script runs on that in a page of ours, and the rules that it writes are added to the untrusted page.
+"""
+
+import asyncio
+import base64
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from sweetrl.browser.assets import WebAssets
+from sweetrl.browser.literals import read_object
+from sweetrl.browser.requests import PlayVersion, play_plugins, play_version
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, CDPSession
+
+_HOST = "http://tailwind.invalid"
+_POLICY = f"default-src 'none'; script-src {_HOST} 'unsafe-eval'; style-src 'unsafe-inline'"
+_DOCUMENT = "<!doctype html><html><head><script src=/play.js></script></head><body></body></html>"
+# A class that no page has: once its rule is written, so are those of all others.
+_LAST = "order-[79071]"
+_COMPILE = """(({classes, styles, config, last}) => new Promise((resolve) => {
+  if (config !== null && window.tailwind) window.tailwind.config = config;
+  for (const text of styles) {
+    const style = document.createElement("style");
+    style.type = "text/tailwindcss";
+    style.textContent = text;
+    document.head.append(style);
+  }
+  const holder = document.createElement("div");
+  holder.className = classes + " " + last;
+  document.body.append(holder);
+  const written = () => [...document.querySelectorAll("style:not([type])")].map((each) => each.textContent)
+    .find((text) => text.includes(CSS.escape(last)));
+  const look = () => written() === undefined ? setTimeout(look, 5) : resolve(written());
+  look();
+}))"""
+_CONFIG = re.compile(r"tailwind\.config\s*=\s*(?={)")
+
+
+class Probe(Struct, frozen=True):
+    """What probe.js found."""
+
+    sources: tuple[str, ...]
+    """Of every script tag; empty for inline ones."""
+    inline: tuple[str, ...]
+    """Inline scripts that set Tailwind's configuration."""
+    styles: tuple[str, ...]
+    classes: str
+
+
+class PlayStyles:
+    """Compiles such styles in the pages of one browser; equal wishes are compiled once."""
+
+    _REMEMBERED = 256
+
+    def __init__(self, browser: "Browser", assets: WebAssets) -> None:
+        self._browser = browser
+        self._assets = assets
+        self._done: dict[bytes, str] = {}
+
+    async def compile(self, probe: Probe) -> tuple[str, tuple[str, ...]]:
+        """CSS and warnings; neither where no script tag asks for Tailwind."""
+        source = next((each for each in probe.sources if play_version(each)), None)
+        version = play_version(source) if source else None
+        if source is None or version is None:
+            return "", ()
+        config, warnings = _configuration(probe, version)
+        wish = {"classes": probe.classes, "styles": probe.styles, "config": config, "last": _LAST}
+        key = msgspec.json.encode((source, wish))
+        if key not in self._done:
+            while len(self._done) >= self._REMEMBERED:
+                del self._done[next(iter(self._done))]
+            self._done[key] = await self._run(self._assets.play_script(version, play_plugins(source)), wish)
+        return self._done[key], warnings
+
+    async def _run(self, script: str, wish: dict[str, Any]) -> str:
+        context = await self._browser.new_context(service_workers="block", accept_downloads=False)
+        try:
+            page = await context.new_page()
+            session = await context.new_cdp_session(page)
+            await _serve(
+                session,
+                {f"{_HOST}/": ("text/html", _DOCUMENT), f"{_HOST}/play.js": ("text/javascript", script)},
+            )
+            await page.goto(f"{_HOST}/")
+            expression = f"{_COMPILE}({msgspec.json.encode(wish).decode()})"
+            result = await session.send(
+                "Runtime.evaluate", {"expression": expression, "returnByValue": True, "awaitPromise": True}
+            )
+            return str(result["result"]["value"])
+        finally:
+            await context.close()
+
+
+def scripts_not_run(probe: Probe) -> str:
+    """A warning about the scripts that were left out, if any were."""
+    ours = sum(play_version(source) is not None for source in probe.sources) + len(probe.inline)
+    others = len(probe.sources) - ours
+    return f"scripts do not run: {others} left out" if others > 0 else ""
+
+
+def _configuration(probe: Probe, version: PlayVersion) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    if not probe.inline or version == 4:  # version 4 is configured in CSS
+        return None, ()
+    found = _CONFIG.search(probe.inline[-1])
+    config = read_object(probe.inline[-1], found.end()) if found else None
+    return config, () if config is not None else ("tailwind.config is more than plain data and was ignored",)
+
+
+async def _serve(session: "CDPSession", files: dict[str, tuple[str, str]]) -> None:
+    """Answer requests from `files` and refuse all others."""
+
+    async def respond(event: dict[str, Any]) -> None:
+        found = files.get(event["request"]["url"])
+        if found is None:
+            await session.send(
+                "Fetch.failRequest", {"requestId": event["requestId"], "errorReason": "BlockedByClient"}
+            )
+            return
+        headers = {"Content-Type": f"{found[0]}; charset=utf-8", "Content-Security-Policy": _POLICY}
+        await session.send(
+            "Fetch.fulfillRequest",
+            {
+                "requestId": event["requestId"],
+                "responseCode": 200,
+                "responseHeaders": [{"name": name, "value": value} for name, value in headers.items()],
+                "body": base64.b64encode(found[1].encode()).decode(),
+            },
+        )
+
+    session.on("Fetch.requestPaused", lambda event: asyncio.ensure_future(respond(event)))
+    await session.send("Fetch.enable", {"patterns": [{"urlPattern": "*"}]})

@@ -1,0 +1,263 @@
+"""One tab of a browser, in which untrusted pages are shown one after the other.
+
+The tab is driven over the browser's own protocol and reused: a new one per page would cost more than the page.
+It keeps nothing from one page to the next, as scripts are off and all caches are disabled. Even the document is
+used again, unless the page before may have left something in it.
+"""
+
+import asyncio
+import base64
+from collections.abc import Coroutine
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from sweetrl.browser.assets import WebAssets
+from sweetrl.browser.play import PlayStyles, Probe, scripts_not_run
+from sweetrl.browser.requests import PAGE_ADDRESS, PAGE_POLICY, Refused, Served, answer
+from sweetrl.browser.traces import leaves_no_trace
+from sweetrl.errors import PageError, RenderError, SweetError
+from sweetrl.types import Box, Shot
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext, CDPSession
+
+VIEWPORT_WIDTH = 1366
+VIEWPORT_HEIGHT = 682
+
+_MEASURE = resources.files(__package__).joinpath("measure.js").read_text(encoding="utf-8")
+_PROBE = resources.files(__package__).joinpath("probe.js").read_text(encoding="utf-8")
+_ADD_STYLE = """((css) => {
+  const style = Document.prototype.createElement.call(document, "style");
+  Node.prototype.appendChild.call(style, Document.prototype.createTextNode.call(document, css));
+  const head = Object.getOwnPropertyDescriptor(Document.prototype, "head").get.call(document);
+  Node.prototype.appendChild.call(head, style);
+})"""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """How much a page may ask for."""
+
+    html_bytes: int = 1 << 20
+    """Larger pages are refused: 30 MB take a browser down. Real ones have 1 to 6 KB."""
+    width: int = 2 * VIEWPORT_WIDTH
+    height: int = 16384
+    """Pixels; what lies beyond is cut off, with a warning. Published pages are 80 to 3,400 high."""
+    boxes: int = 3000
+    text: int = 2000
+    """Characters of one element's own words."""
+    seconds: float = 10.0
+    """For a page in a healthy browser, start to end."""
+
+
+class _Measured(Struct, frozen=True):
+    width: int
+    height: int
+    boxes: tuple[Box, ...]
+    cut: bool
+
+
+class _Visit:
+    """One page while it loads."""
+
+    def __init__(self, html: str) -> None:
+        # What a file of these bytes would hold.
+        self.html = html.encode("utf-8", "replace").decode().removeprefix("\ufeff")
+        self.blocked: set[str] = set()
+        self.warnings: list[str] = []
+        self.failure: SweetError | None = None
+        self.served = False
+        self.loaded = asyncio.Event()
+
+    def warn(self, warning: str) -> None:
+        if warning and warning not in self.warnings:
+            self.warnings.append(warning)
+
+
+class Tab:
+    """See the module; `open_tab` makes one. After any exception but `PageError`, throw the browser away."""
+
+    def __init__(
+        self,
+        context: "BrowserContext",
+        session: "CDPSession",
+        assets: WebAssets,
+        styles: PlayStyles,
+        limits: Limits,
+    ) -> None:
+        self._context = context
+        self._session = session
+        self._assets = assets
+        self._styles = styles
+        self._limits = limits
+        self._visit: _Visit | None = None
+        self._clean_frame: str | None = None
+        """Whose document can take the next page."""
+        self._answers: set[asyncio.Task[None]] = set()
+        self.pages_shown = 0
+
+    async def start(self) -> None:
+        """Fence it in: before this, nothing is intercepted."""
+        self._session.on("Fetch.requestPaused", self._on_request)
+        self._session.on("Page.loadEventFired", self._on_load)
+        await self._session.send("Page.enable")
+        await self._session.send("Network.enable")
+        await self._session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        await self._session.send("Fetch.enable", {"patterns": [{"urlPattern": "*"}]})
+
+    async def shoot(self, html: str) -> Shot:
+        """The picture of a page. It takes as long as it takes: the caller has the clock."""
+        visit = self._visit = _Visit(html)
+        self.pages_shown += 1
+        frame = await self._load(visit)
+        if visit.failure is not None:
+            raise visit.failure
+        self._clean_frame = frame if leaves_no_trace(visit.html) else None
+        if "<script" in html.lower():
+            await self._do_what_scripts_would(visit)
+        limits = {"boxes": self._limits.boxes, "text": self._limits.text}
+        measured = msgspec.json.decode(await self._call(_MEASURE, limits), type=_Measured)
+        return await self._capture(visit, measured)
+
+    async def close(self) -> None:
+        """Free what it holds; the browser lives on."""
+        await self._context.close()
+
+    async def _load(self, visit: _Visit) -> str:
+        frame, self._clean_frame = self._clean_frame, None
+        # A used document shows a page before its stylesheet is there, and transitions would start from that.
+        if frame is None or "transition" in visit.html:
+            frame = str((await self._session.send("Page.navigate", {"url": PAGE_ADDRESS}))["frameId"])
+        else:
+            visit.served = True
+            await self._session.send("Page.setDocumentContent", {"frameId": frame, "html": visit.html})
+        await visit.loaded.wait()
+        return frame
+
+    async def _do_what_scripts_would(self, visit: _Visit) -> None:
+        probe = msgspec.json.decode(await self._call(_PROBE, self._limits.html_bytes), type=Probe)
+        css, warnings = await self._styles.compile(probe)
+        for warning in (*warnings, scripts_not_run(probe)):
+            visit.warn(warning)
+        if css:
+            await self._call(_ADD_STYLE, css)
+
+    async def _capture(self, visit: _Visit, measured: _Measured) -> Shot:
+        width, height = min(measured.width, self._limits.width), min(measured.height, self._limits.height)
+        if (width, height) != (measured.width, measured.height):
+            visit.warn(
+                f"the page has {measured.width} x {measured.height} pixels and was cut to {width} x {height}"
+            )
+        if measured.cut:
+            visit.warn(f"only the first {len(measured.boxes)} elements were measured")
+        parameters = {
+            "format": "png",
+            "optimizeForSpeed": True,
+            "captureBeyondViewport": width > VIEWPORT_WIDTH or height > VIEWPORT_HEIGHT,
+            "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1},
+        }
+        picture = await self._session.send("Page.captureScreenshot", parameters)
+        return Shot(
+            png=base64.b64decode(picture["data"]),
+            width=width,
+            height=height,
+            boxes=measured.boxes,
+            blocked=tuple(sorted(visit.blocked)),
+            warnings=tuple(visit.warnings),
+        )
+
+    async def _call(self, function: str, argument: object) -> str:
+        expression = f"{function}({msgspec.json.encode(argument).decode()})"
+        result = await self._session.send(
+            "Runtime.evaluate", {"expression": expression, "returnByValue": True}
+        )
+        if "exceptionDetails" in result:
+            thrown = result["exceptionDetails"].get("exception", {}).get("description", "no reason given")
+            raise RenderError(f"the page cannot be measured: {thrown.splitlines()[0]}")
+        return str(result["result"].get("value", ""))
+
+    # ------------------------------------------------------------ events of the browser
+
+    def _on_load(self, _: object) -> None:
+        if self._visit is not None and self._visit.served:
+            self._visit.loaded.set()
+
+    def _on_request(self, event: dict[str, Any]) -> None:
+        task = asyncio.ensure_future(self._answer(event))
+        self._answers.add(task)
+        task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._answers.discard(task)
+        # A request of a page that is gone, or a browser that died: whoever waits for the page will notice.
+        task.cancelled() or task.exception()
+
+    def _answer(self, event: dict[str, Any]) -> Coroutine[Any, Any, None]:
+        visit, address = self._visit, str(event["request"]["url"])
+        if visit is not None and not visit.served and event["resourceType"] == "Document":
+            visit.served = True
+            page = Served(visit.html.encode(), "text/html; charset=utf-8")
+            return self._fulfil(event["requestId"], page)
+        if visit is None or event["resourceType"] == "Document":
+            return self._refuse(event["requestId"], visit, address)
+        try:
+            given = answer(address, event["resourceType"], visit.html, self._assets)
+        except SweetError as error:
+            visit.failure = error
+            given = Refused(essential=False)
+        if isinstance(given, Served):
+            visit.warn(given.warning)
+            return self._fulfil(event["requestId"], given)
+        if given.essential and visit.failure is None:
+            visit.failure = PageError(
+                f"the page needs the stylesheet {address[:200]}, which is not offered; Tailwind CSS 2.2.19 is"
+            )
+        return self._refuse(event["requestId"], visit, address)
+
+    async def _fulfil(self, request: str, given: Served) -> None:
+        headers = {
+            "Content-Type": given.content_type,
+            "Content-Security-Policy": PAGE_POLICY,
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "Access-Control-Allow-Origin": "*",
+        }
+        await self._session.send(
+            "Fetch.fulfillRequest",
+            {
+                "requestId": request,
+                "responseCode": 200,
+                "responseHeaders": [{"name": name, "value": value} for name, value in headers.items()],
+                "body": base64.b64encode(given.body).decode(),
+            },
+        )
+
+    async def _refuse(self, request: str, visit: _Visit | None, address: str) -> None:
+        if visit is not None:
+            visit.blocked.add(address[:2000])
+        await self._session.send(
+            "Fetch.failRequest", {"requestId": request, "errorReason": "BlockedByClient"}
+        )
+
+
+async def open_tab(browser: "Browser", assets: WebAssets, styles: PlayStyles, limits: Limits) -> Tab:
+    """A tab for untrusted pages in a context of its own."""
+    context = await browser.new_context(
+        viewport={"width": VIEWPORT_WIDTH, "height": VIEWPORT_HEIGHT},
+        device_scale_factor=1,
+        java_script_enabled=False,
+        accept_downloads=False,
+        service_workers="block",
+        locale="en-US",
+        timezone_id="UTC",
+        color_scheme="light",
+    )
+    page = await context.new_page()
+    # From here on every further page of this context is a popup.
+    context.on("page", lambda popup: asyncio.ensure_future(popup.close()))
+    page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.dismiss()))
+    tab = Tab(context, await context.new_cdp_session(page), assets, styles, limits)
+    await tab.start()
+    return tab

@@ -1,0 +1,144 @@
+"""Browsers for commands: started when first needed, shared by all who look at pages."""
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sweetrl.errors import UsageError
+
+if TYPE_CHECKING:
+    from sweetrl.browser import BrowserPool, RememberingRenderer
+    from sweetrl.protocols import Scorer
+    from sweetrl.scoring.defects import Defect
+    from sweetrl.scoring.similarity import Similarity
+    from sweetrl.types import Task
+
+SimilarityOption = Annotated[
+    str,
+    typer.Option(
+        "--similarity",
+        metavar="NAME",
+        help="How pages are compared: layout, or clip:PATH_OR_ID of a CLIP model.",
+    ),
+]
+
+
+class Studio:
+    """The browsers of one event loop, and the folder for what they photograph."""
+
+    def __init__(self, folder: Path | None = None, *, workers: int = 0, pictures: bool = True) -> None:
+        """`folder`: where drafts are kept, if anywhere; `pictures`: whether models are shown those or sources."""
+        self.pictures = pictures
+        self._folder = folder
+        self._workers = workers or len(os.sched_getaffinity(0))
+        self._pool: BrowserPool | None = None
+        self._remembering: RememberingRenderer | None = None
+
+    @property
+    def pool(self) -> "BrowserPool":
+        """For pages that come once."""
+        from sweetrl.browser import BrowserPool
+
+        if self._pool is None:
+            self._pool = BrowserPool(workers=self._workers)
+        return self._pool
+
+    @property
+    def renderer(self) -> "RememberingRenderer":
+        """For pages that come again."""
+        from sweetrl.browser import RememberingRenderer
+
+        if self._remembering is None:
+            self._remembering = RememberingRenderer(self.pool)
+        return self._remembering
+
+    def keep(self, png: bytes) -> str:
+        """Store a picture under its content hash, which is returned."""
+        from sweetrl.records import write_atomically
+        from sweetrl.types import picture_digest
+
+        name = picture_digest(png)
+        if self._folder is not None:
+            path = self._folder / f"{name}.png"
+            if not path.exists():
+                self._folder.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, png)
+        return name
+
+    async def close(self) -> None:
+        """End the browsers, if any were started."""
+        if self._pool is not None:
+            await self._pool.close()
+
+
+class FrontendBench:
+    """What it takes to score frontend tasks and to check them."""
+
+    def __init__(self, similarity: str, workers: int) -> None:
+        self._measure = open_similarity(similarity)
+        self.workers = workers or len(os.sched_getaffinity(0))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What shapes a verdict."""
+        return {"scorer": f"frontend-{self._measure.name}"}
+
+    @asynccontextmanager
+    async def opened(self) -> "AsyncIterator[Scorer]":
+        """The scorer, for as long as the block lasts."""
+        from sweetrl.scoring.frontend import FrontendScorer
+
+        studio = Studio(workers=self.workers)
+        try:
+            yield FrontendScorer(studio.renderer, studio.pool, self._measure)
+        finally:
+            await studio.close()
+            await self._measure.close()
+
+    def find_defects(
+        self, tasks: "Iterable[Task]", advance: Callable[[int], None]
+    ) -> "Iterator[tuple[str, list[Defect]]]":
+        """The defects of each task, in order."""
+        import asyncio
+
+        with closing(asyncio.Runner()) as runner:
+            studio = Studio(workers=self.workers)
+            try:
+                chosen = list(tasks)
+                for start in range(0, len(chosen), 64):
+                    yield from runner.run(_defects(chosen[start : start + 64], studio, advance))
+            finally:
+                runner.run(studio.close())
+
+
+async def _defects(
+    tasks: "list[Task]", studio: Studio, advance: Callable[[int], None]
+) -> "list[tuple[str, list[Defect]]]":
+    import asyncio
+
+    from sweetrl.scoring.page_defects import find_page_defects
+
+    async def check(task: "Task") -> "tuple[str, list[Defect]]":
+        found = await find_page_defects(task, studio.pool)
+        advance(1)
+        return task.id, found
+
+    return list(await asyncio.gather(*map(check, tasks)))
+
+
+def open_similarity(name: str) -> "Similarity":
+    """The similarity of a name: `layout`, `clip:PATH_OR_ID`."""
+    from sweetrl.scoring.layout import LayoutSimilarity
+
+    kind, _, model = name.partition(":")
+    if kind == "clip" and model:
+        from sweetrl.scoring.clip import ClipSimilarity
+
+        return ClipSimilarity.load(model)
+    if name == "layout":
+        return LayoutSimilarity()
+    raise UsageError(f"no similarity is called {name!r}; there are layout and clip:PATH_OR_ID")

@@ -1,0 +1,33 @@
+"""How alike two rendered pages are: the seam between the frontend scorer and what it measures with."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from sweetrl.types import Shot
+
+
+class Likeness(Struct, frozen=True):
+    """The likeness of an answer's page to the reference's."""
+
+    score: float
+    """From 0 to 1, which only a page that looks like the reference gets."""
+    parts: dict[str, float] = {}
+    """What the score is made of, each part from 0 to 1."""
+
+
+class Similarity(Protocol):
+    """Measures likeness."""
+
+    @property
+    def name(self) -> str:
+        """`name/version`; the version changes whenever a score could."""
+        ...
+
+    async def compare(self, reference: Shot, answer: Shot) -> Likeness:
+        """How alike the answer is to the reference. `StageError` if the measure itself fails."""
+        ...
+
+    async def close(self) -> None:
+        """Release what it holds; safe to call twice."""
+        ...

@@ -1,0 +1,281 @@
+"""Pictures by real browsers: what they show, what they tell, and how browsers fail."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser.hostile_pages import hostile_pages
+from browser.pixels import pixels
+from sweetrl.browser import Box, BrowserPool, Limits, PageError, RenderError, Shot, WebAssets
+from sweetrl.errors import UsageError
+
+Render = Callable[[str], Shot]
+TAILWIND_LINK = (
+    '<link href="https://cdn.jsdelivr.net/npm/tailwindcss@2.2.19/dist/tailwind.min.css" rel="stylesheet">'
+)
+
+
+def box(shot: Shot, tag: str) -> Box:
+    return next(each for each in shot.boxes if each.tag == tag)
+
+
+# ---------------------------------------------------------------- pictures
+
+
+def test_a_picture_shows_the_page(render: Render) -> None:
+    shot = render(
+        "<body style='margin:0'><div style='height:40px;background:#ff0000'></div><div style='height:9px'>"
+    )
+    picture = pixels(shot.png)
+    assert picture.shape == (shot.height, shot.width, 3) == (49, 1366, 3)
+    assert (picture[:40] == [255, 0, 0]).all()
+    assert (picture[40:] == 255).all()
+
+
+@pytest.mark.parametrize("doctype", ["", "<!doctype html>"])
+@pytest.mark.parametrize(
+    ("style", "height"),
+    [
+        ("height:100px", 100),
+        ("height:100vh", 682),
+        ("height:1000px", 1000),
+        ("position:absolute;top:150px;height:50px;width:9px", 200),
+        ("height:100px;overflow:hidden'><p style='height:400px", 100),
+    ],
+)
+def test_a_picture_ends_where_the_page_does(render: Render, doctype: str, style: str, height: int) -> None:
+    assert render(f"{doctype}<body style='margin:0'><div style='{style}'>").height == height
+
+
+def test_content_in_the_middle_of_the_window_is_not_cut(render: Render) -> None:
+    shot = render(
+        "<!doctype html><style>html, body { height: 100%; margin: 0 } body { display: flex; align-items: center }"
+        "</style><p style='background:#ff0000;height:60px;width:60px'>"
+    )
+    assert shot.height >= 371
+    assert (pixels(shot.png) == [255, 0, 0]).all(axis=2).sum() == 3600
+
+
+def test_a_wide_page_is_shown_in_its_width_up_to_the_limit(render: Render) -> None:
+    wide = "<body style='margin:0'><div style='width:{}px;height:9px'>"
+    assert render(wide.format(2000)).width == 2000
+    cut = render(wide.format(9000))
+    assert cut.width == 2732
+    assert cut.warnings == ("the page has 9000 x 9 pixels and was cut to 2732 x 9",)
+
+
+def test_moving_things_stand_still(render: Render) -> None:
+    page = (
+        "<style>@keyframes k { from { width: 10px } to { width: 300px } } #a, #b { height: 9px; background: red }"
+        "#a { animation: k 100s forwards } #b { animation: k .3s infinite; width: 50px }</style>"
+        "<div id=a></div><div id=b></div><progress></progress><marquee>walking</marquee>"
+        "<svg width=90 height=9><rect width=9 height=9><animate attributeName=x to=80 dur=.3s repeatCount=indefinite />"
+        "</rect></svg><input autofocus>"
+    )
+    first = render(page)
+    widths = [each.width for each in first.boxes if each.background == "#ff0000"]
+    assert widths == [300, 50]
+    assert len({render(page).png for _ in range(5)} | {first.png}) == 1
+
+
+def test_pictures_have_the_size_that_they_were_asked_for_in(render: Render) -> None:
+    shot = render(
+        "<body style='margin:0'><img src='https://picsum.photos/id/48/300/200' style='display:block'>"
+    )
+    assert (box(shot, "img").width, box(shot, "img").height) == (300, 200)
+    assert len(set(map(tuple, pixels(shot.png)[:200, :300].reshape(-1, 3)))) > 3
+    assert shot.blocked == ()
+
+
+def test_boxes_tell_where_things_are_and_how_they_look(render: Render) -> None:
+    shot = render(
+        "<body style='margin:0'><main style='padding:10px;background:rgba(0,0,255,.5)'><h1 style='margin:0;height:50px;"
+        "width:50%;color:oklch(1 0 0);font:700 20px sans-serif;text-align:right;border:2px solid red;"
+        "border-radius:50%'> Big <b>bold</b>\n words </h1></main><p hidden>x</p><div style='opacity:0'><i>y</i></div>"
+    )
+    assert [each.tag for each in shot.boxes] == ["body", "main", "h1", "b", "p", "div", "i"]
+    assert [each.parent for each in shot.boxes] == [-1, 0, 1, 2, 0, 0, 5]
+    assert [each.depth for each in shot.boxes] == [0, 1, 2, 3, 1, 1, 2]
+    assert [each.visible for each in shot.boxes] == [True, True, True, True, False, False, False]
+    heading = box(shot, "h1")
+    assert (heading.x, heading.y, heading.width, heading.height) == (10, 10, 677, 54)
+    assert (heading.text, heading.color, heading.background) == ("Big words", "#ffffff", "")
+    assert (heading.font_size, heading.font_weight, heading.text_align) == (20, 700, "right")
+    assert (heading.border_width, heading.border_color, heading.border_radius) == (2, "#ff0000", 338.5)
+    assert box(shot, "main").background == "#0000ff80"
+
+
+# ---------------------------------------------------------------- what pages are given
+
+
+def test_tailwind_styles_a_page(render: Render, tailwind: WebAssets) -> None:
+    shot = render(
+        f"<html>{TAILWIND_LINK}<body class='bg-red-500'><p class='w-1/2 text-center'>x</p></body></html>"
+    )
+    assert box(shot, "body").background == "#ef4444"
+    assert (box(shot, "p").width, box(shot, "p").text_align) == (683, "center")
+    assert (shot.blocked, shot.warnings) == ((), ())
+
+
+def test_one_page_does_not_see_the_styles_of_the_one_before(render: Render, tailwind: WebAssets) -> None:
+    pages = [f"{TAILWIND_LINK}<body class='{name}'>x" for name in ("bg-red-500", "bg-blue-500", "bg-red-500")]
+    assert [render(page).boxes[0].background for page in pages] == ["#ef4444", "#3b82f6", "#ef4444"]
+
+
+def test_a_missing_tailwind_is_an_error_and_not_a_plain_page(
+    run: Any, chromium: None, tmp_path: Path
+) -> None:
+    async def ask() -> None:
+        async with BrowserPool(assets=WebAssets(tmp_path)) as renderer:
+            await renderer.render("<p>no styles needed")
+            with pytest.raises(RenderError, match="Tailwind CSS is not installed"):
+                await renderer.render(f"{TAILWIND_LINK}<p>x")
+
+    run(ask())
+
+
+def test_a_page_that_needs_another_stylesheet_is_refused_and_told_so(render: Render) -> None:
+    with pytest.raises(PageError, match=r"bootstrap\.css, which is not offered"):
+        render("<link rel=stylesheet href='https://cdn.example.com/bootstrap.css'><p>x")
+
+
+def test_what_a_page_does_not_get_is_listed(render: Render) -> None:
+    shot = render(
+        "<link rel=stylesheet href='https://fonts.googleapis.com/css?family=Inter'><link rel=stylesheet href='own.css'>"
+        "<img src='https://example.com/b.png'><img src='a.png'><img src='a.png'><p>x"
+    )
+    assert shot.blocked == (
+        "http://page.invalid/a.png",
+        "http://page.invalid/own.css",
+        "https://example.com/b.png",
+        "https://fonts.googleapis.com/css?family=Inter",
+    )
+
+
+def test_scripts_do_not_run_and_the_author_is_told(render: Render) -> None:
+    shot = render("<p>x</p><script>document.body.innerHTML = '<h1>y</h1>'</script>")
+    assert [each.tag for each in shot.boxes] == ["body", "p"]
+    assert shot.warnings == ("scripts do not run: 1 left out",)
+
+
+PLAY = {
+    3: "<script src='https://cdn.tailwindcss.com'></script>",
+    4: "<script src='https://cdn.jsdelivr.net/npm/@tailwindcss/browser@4'></script>",
+}
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_the_styles_of_tailwinds_script_tag_are_applied(
+    render: Render, version: int, tailwind: WebAssets
+) -> None:
+    shot = render(
+        f"<!doctype html>{PLAY[version]}<body class='bg-[#123456]'><p class='w-[123px] md:font-bold print:hidden'>x</p>"
+    )
+    assert shot.boxes[0].background == "#123456"
+    assert (box(shot, "p").width, box(shot, "p").font_weight) == (123, 700)
+    assert (shot.blocked, shot.warnings) == ((), ())
+
+
+def test_a_configuration_that_is_data_is_followed(render: Render, tailwind: WebAssets) -> None:
+    config = "<script>tailwind.config = { theme: { extend: { colors: { brand: '#abcdef', }, }, }, }</script>"
+    styles = "<style type='text/tailwindcss'>.lead { @apply bg-brand }</style>"
+    shot = render(f"<!doctype html>{PLAY[3]}{config}{styles}<body class=text-brand><p class=lead>x")
+    assert (shot.boxes[0].color, box(shot, "p").background) == ("#abcdef", "#abcdef")
+    assert shot.warnings == ()
+
+
+def test_a_configuration_that_is_a_program_is_ignored_with_a_warning(
+    render: Render, tailwind: WebAssets
+) -> None:
+    config = "<script>tailwind.config = { plugins: [require('x')] }</script>"
+    shot = render(f"<!doctype html>{PLAY[3]}{config}<body class=bg-white>x")
+    assert shot.boxes[0].background == "#ffffff"
+    assert shot.warnings == ("tailwind.config is more than plain data and was ignored",)
+
+
+def test_version_4_is_configured_in_css(render: Render, tailwind: WebAssets) -> None:
+    theme = "<style type='text/tailwindcss'>@import 'tailwindcss'; @theme { --color-brand: #abcdef }</style>"
+    assert render(f"<!doctype html>{PLAY[4]}{theme}<body class=bg-brand>x").boxes[0].background == "#abcdef"
+
+
+# ---------------------------------------------------------------- failures
+
+
+def test_a_page_that_is_too_large_is_refused(render: Render) -> None:
+    with pytest.raises(PageError, match="larger than 1048576 bytes"):
+        render("ü" * 600_000)
+
+
+def test_a_page_that_is_never_ready_is_its_own_fault(run: Any, chromium: None) -> None:
+    slow = hostile_pages()["drawing that multiplies"]
+
+    async def ask() -> Shot:
+        async with BrowserPool(limits=Limits(seconds=2)) as renderer:
+            with pytest.raises(PageError, match="not ready in time"):
+                await renderer.render(slow)
+            return await renderer.render("<p>next")
+
+    assert run(ask()).boxes[1].text == "next"
+
+
+def test_a_killed_browser_is_replaced(run: Any, chromium: None) -> None:
+    async def ask() -> tuple[Shot, Shot]:
+        async with BrowserPool() as renderer:
+            before = await renderer.render("<p>x")
+            [worker] = renderer._workers
+            assert worker.process is not None
+            os.kill(worker.process.pid, signal.SIGKILL)
+            return before, await renderer.render("<p>x")
+
+    before, after = run(ask())
+    assert before == after
+
+
+def test_a_cancelled_page_does_not_spoil_the_next(run: Any, chromium: None) -> None:
+    async def ask() -> Shot:
+        async with BrowserPool() as renderer:
+            await renderer.render("<p>x")
+            task = asyncio.create_task(renderer.render("<p>cancelled" * 20_000))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            return await renderer.render("<p>x")
+
+    assert [each.text for each in run(ask()).boxes] == ["", "x"]
+
+
+def test_many_pages_at_once_wait_for_a_browser_and_keep_their_order(run: Any, pool: BrowserPool) -> None:
+    async def ask() -> list[Shot]:
+        return await asyncio.gather(*(pool.render(f"<p>page {n}") for n in range(8)))
+
+    assert [shot.boxes[1].text for shot in run(ask())] == [f"page {n}" for n in range(8)]
+
+
+def test_a_closed_pool_renders_no_more(run: Any, chromium: None) -> None:
+    async def ask() -> None:
+        renderer = BrowserPool()
+        await renderer.render("<p>x")
+        await renderer.close()
+        await renderer.close()
+        with pytest.raises(RenderError, match="closed"):
+            await renderer.render("<p>x")
+
+    run(ask())
+
+
+def test_a_program_that_is_no_browser_is_our_failure(run: Any, chromium: None) -> None:
+    async def ask() -> None:
+        async with BrowserPool(executable="/bin/false") as renderer:
+            with pytest.raises(RenderError, match="/bin/false does not start"):
+                await renderer.render("<p>x")
+
+    run(ask())
+
+
+def test_a_missing_browser_is_known_before_the_first_page() -> None:
+    with pytest.raises(UsageError, match="no browser at /nowhere"):
+        BrowserPool(executable="/nowhere")
