@@ -4,18 +4,20 @@
 
 The peer is what a short script would do: one dialogue after the other, at each turn `model.generate` on the
 whole history. Both draw the same tokens, which is checked. Writes benchmarks/results/local_engine.json.
+Two ratios: by the clock, which other programs on the machine disturb, and by CPU time, which they hardly do.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -114,16 +116,39 @@ async def dialogue(number: int, turns: int, max_tokens: int, reply: Speaker) -> 
     return replies
 
 
-async def one_by_one(path: Path, turns: int, max_tokens: int) -> tuple[list[Any], float]:
-    """The peer's replies, and the seconds it took."""
+@dataclass(frozen=True)
+class Round:
+    """All dialogues once."""
+
+    replies: list[list[tuple[str, int]]]
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def tokens(self) -> int:
+        """Tokens drawn."""
+        return sum(count for replies in self.replies for _, count in replies)
+
+
+async def timed(dialogues: Callable[[], Awaitable[list[list[tuple[str, int]]]]]) -> Round:
+    """Run the dialogues and look at the clocks."""
+    started, cpu_started = time.perf_counter(), time.process_time()
+    replies = await dialogues()
+    return Round(replies, time.perf_counter() - started, time.process_time() - cpu_started)
+
+
+async def one_by_one(path: Path, turns: int, max_tokens: int) -> Round:
+    """The peer's round."""
     plain = PlainGenerate(path)
-    started = time.perf_counter()
-    replies = [await dialogue(each, turns, max_tokens, plain.reply) for each in range(DIALOGUES)]
-    return replies, time.perf_counter() - started
+
+    async def dialogues() -> list[list[tuple[str, int]]]:
+        return [await dialogue(each, turns, max_tokens, plain.reply) for each in range(DIALOGUES)]
+
+    return await timed(dialogues)
 
 
-async def together(path: Path, turns: int, max_tokens: int) -> tuple[list[Any], float, dict[str, int]]:
-    """The engine's replies, the seconds it took, and what it did."""
+async def together(path: Path, turns: int, max_tokens: int) -> tuple[Round, dict[str, int]]:
+    """The engine's round, and what it did."""
     model = LocalModel(str(path), name=f"hf:{path}", max_batch=DIALOGUES)
 
     async def reply(history: list[Message], most: int) -> tuple[str, int]:
@@ -131,45 +156,46 @@ async def together(path: Path, turns: int, max_tokens: int) -> tuple[list[Any], 
         (completion,) = await model.complete(history, n=1, sampling=sampling, seed=0)
         return completion.text, completion.usage.completion_tokens
 
-    started = time.perf_counter()
-    replies = await asyncio.gather(*(dialogue(i, turns, max_tokens, reply) for i in range(DIALOGUES)))
-    seconds = time.perf_counter() - started
+    async def dialogues() -> list[list[tuple[str, int]]]:
+        return await asyncio.gather(*(dialogue(i, turns, max_tokens, reply) for i in range(DIALOGUES)))
+
+    finished = await timed(dialogues)
     await model.close()
-    return list(replies), seconds, vars(model.counters)
+    return finished, vars(model.counters)
 
 
 async def measure(name: str, path: Path, *, turns: int, max_tokens: int, rounds: int) -> dict[str, Any]:
-    """Both sides, in turns, so that a change of the machine's load hits both."""
-    plain_speeds, engine_speeds, identical = [], [], True
+    """Both sides, in turns, so that a lasting change of the machine's load hits both."""
+    pairs = []
     for _ in range(rounds):
-        expected, plain_seconds = await one_by_one(path, turns, max_tokens)
-        replies, engine_seconds, counters = await together(path, turns, max_tokens)
-        identical &= replies == expected
-        tokens = sum(count for each in expected for _, count in each)
-        plain_speeds.append(tokens / plain_seconds)
-        engine_speeds.append(sum(count for each in replies for _, count in each) / engine_seconds)
-    ratios = [ours / theirs for ours, theirs in zip(engine_speeds, plain_speeds, strict=True)]
+        plain = await one_by_one(path, turns, max_tokens)
+        ours, counters = await together(path, turns, max_tokens)
+        pairs.append((plain, ours))
+    ratios = [plain.seconds / ours.seconds for plain, ours in pairs]
+    cpu_ratios = [plain.cpu_seconds / ours.cpu_seconds for plain, ours in pairs]
     return {
         "model": name,
         "parameters": AutoModelForCausalLM.from_pretrained(path).num_parameters(),
         "dialogues": DIALOGUES,
         "turns": turns,
-        "tokens": tokens,
-        "generate_tokens_per_s": round(statistics.median(plain_speeds), 1),
-        "engine_tokens_per_s": round(statistics.median(engine_speeds), 1),
-        "ratio": round(statistics.median(ratios), 2),
+        "tokens": ours.tokens,
+        "generate_tokens_per_s": round(median(plain.tokens / plain.seconds for plain, _ in pairs), 1),
+        "engine_tokens_per_s": round(median(ours.tokens / ours.seconds for _, ours in pairs), 1),
+        "ratio": round(median(ratios), 2),
         "ratios": [round(ratio, 2) for ratio in ratios],
-        "identical": identical,
+        "cpu_ratio": round(median(cpu_ratios), 2),
+        "cpu_ratios": [round(ratio, 2) for ratio in cpu_ratios],
+        "identical": all(plain.replies == ours.replies for plain, ours in pairs),
         "counters": counters,
     }
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The results for people."""
-    lines = [f"{'model':<22}{'params':>8}{'generate':>10}{'engine':>10}{'ratio':>8}  identical"]
+    lines = [f"{'model':<22}{'params':>8}{'generate':>10}{'engine':>10}{'ratio':>8}{'by CPU':>8}  identical"]
     lines += [
         f"{row['model']:<22}{row['parameters'] / 1e6:>7.1f}M{row['generate_tokens_per_s']:>10}"
-        f"{row['engine_tokens_per_s']:>10}{row['ratio']:>8}  {row['identical']}"
+        f"{row['engine_tokens_per_s']:>10}{row['ratio']:>8}{row['cpu_ratio']:>8}  {row['identical']}"
         for row in rows
     ]
     return "\n".join(lines)

@@ -11,8 +11,11 @@ from msgspec import Struct
 from sweetrl.errors import SandboxError
 from sweetrl.sandbox.inside.runner import RAISED, VALUE
 from sweetrl.sandbox.isolation import Isolation, choose_isolation
-from sweetrl.sandbox.residents import Resident
+from sweetrl.sandbox.residents import Company, Resident
 from sweetrl.sandbox.zygotes import Limits, Run, Zygote
+
+_MAX_DETAIL = 400
+"""Characters of what a process says about a failure; it may lie about their number, too."""
 
 
 class Program(Struct, frozen=True, kw_only=True):
@@ -96,6 +99,7 @@ class Sandbox:
         self.isolation = choose_isolation(isolation)
         self._packages = packages
         self._hash_seed = hash_seed
+        self._closed = False
         self._free: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
         self._workers: list[_Worker] = [_Worker() for _ in range(workers)]
         for worker in self._workers:
@@ -113,7 +117,8 @@ class Sandbox:
             self._free.put(worker)
 
     def close(self) -> None:
-        """End all processes, those of running programs included."""
+        """End all processes, those of running programs included; they end in a `SandboxError`."""
+        self._closed = True
         for worker in self._workers:
             worker.close()
 
@@ -126,29 +131,34 @@ class Sandbox:
         self.close()
 
     def _attempt(self, worker: _Worker, program: Program) -> list[Result]:
+        if self._closed:
+            raise SandboxError("the sandbox is closed")
         # A package is loaded before forking, but only for programs that mention it: it makes forks dearer.
         packages = tuple(name for name in self._packages if any(name in source for source in program.sources))
         try:
-            in_company = None if packages or program.alone else self._run_in_company(worker, program)
-            return in_company or self._run_alone(worker, program, packages)
+            company = Company() if packages or program.alone else self._run_in_company(worker, program)
+            if company.encoded is not None:
+                return [Returned(value) for value in company.encoded]
+            return self._run_alone(worker, program, packages, careful=company.overran)
         except BaseException:
             # Whatever happened, the processes are in an unknown state: the next program gets new ones.
             worker.close()
             raise
 
-    def _run_in_company(self, worker: _Worker, program: Program) -> list[Result] | None:
-        """Run plain code in a process that others use too; None if it must be run alone."""
+    def _run_in_company(self, worker: _Worker, program: Program) -> Company:
+        """Run the program in a process that others use too, if its code is plain."""
         worker.resident = worker.resident or Resident(self._zygote(()))
         budgets = self._budgets(program)
         deadline = time.monotonic() + self.limits.total_seconds
         job = _job(program, budgets, start=0, careful=False)
-        encoded = worker.resident.run(job, budgets, deadline)
-        return None if encoded is None else [Returned(value) for value in encoded]
+        return worker.resident.run(job, budgets, deadline)
 
-    def _run_alone(self, worker: _Worker, program: Program, packages: tuple[str, ...]) -> list[Result]:
+    def _run_alone(
+        self, worker: _Worker, program: Program, packages: tuple[str, ...], *, careful: bool
+    ) -> list[Result]:
         if packages not in worker.zygotes:
             worker.zygotes[packages] = self._zygote(packages)
-        return self._run_to_end(worker.zygotes[packages], program)
+        return self._run_to_end(worker.zygotes[packages], program, careful=careful)
 
     def _zygote(self, packages: tuple[str, ...]) -> Zygote:
         return Zygote(self.isolation, self.limits, packages, self._hash_seed)
@@ -156,13 +166,15 @@ class Sandbox:
     def _budgets(self, program: Program) -> list[int]:
         return list(program.budgets) or [self.limits.result_bytes] * len(program.calls)
 
-    def _run_to_end(self, zygote: Zygote, program: Program) -> list[Result]:
-        """Run all calls, in as many processes as it takes: one, unless a call kills or overruns its process."""
+    def _run_to_end(self, zygote: Zygote, program: Program, *, careful: bool) -> list[Result]:
+        """Run all calls, in as many processes as it takes: one, unless a call kills or overruns its process.
+
+        `careful` if trouble is expected: each result is then sent at once, instead of with the others.
+        """
         results: list[Result] = []
         count = len(program.calls)
         budgets = self._budgets(program)
         deadline = time.monotonic() + self.limits.total_seconds
-        careful = False
         while len(results) < count:
             if time.monotonic() >= deadline:
                 results += [TimedOut("not run: the time for all calls was used up")] * (count - len(results))
@@ -178,8 +190,8 @@ class Sandbox:
 
     def _unfinished(self, run: Run, left: int) -> list[Result]:
         """What the process's end means for the call it was at, and perhaps for the rest."""
-        if not run.confined:
-            raise SandboxError("a process ended before it was confined")
+        if not run.confined:  # its word can be trusted: a careful process says so before it runs the code
+            raise SandboxError(f"a process could not be confined: {run.broken or 'it ended early'}")
         if not run.overran:
             return [Raised(_death(run.exit_code))]
         limit = TimedOut(f"more than {self.limits.call_seconds:g} s")
@@ -212,7 +224,7 @@ def _compiled(call: str) -> CodeType | str:
 def _result(kind: bytes, payload: bytes) -> Result:
     if kind == VALUE:
         return Returned(payload)
-    text = payload.decode("utf-8", "replace")
+    text = payload.decode("utf-8", "replace")[:_MAX_DETAIL]
     return Raised(text) if kind == RAISED else Unusable(text)
 
 

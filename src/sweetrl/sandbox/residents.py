@@ -6,7 +6,11 @@ company is run again in a process of its own, so that no code can spoil another'
 
 import marshal
 import os
+import select
+import time
 from typing import Any
+
+from msgspec import Struct
 
 from sweetrl.errors import SandboxError
 from sweetrl.sandbox.inside.runner import FILTERED, LENGTH, UNFILTERED, VALUE
@@ -17,6 +21,14 @@ _JOBS_PER_PROCESS = 500
 """After that many a fresh one takes over, whatever the old one may have gathered."""
 
 
+class Company(Struct, frozen=True):
+    """What came of a job among others."""
+
+    encoded: list[bytes] | None = None
+    """The results; None if the job must have a process of its own."""
+    overran: bool = False
+
+
 class Resident:
     """Runs plain jobs in one process after another, forked from a zygote of its own."""
 
@@ -25,15 +37,17 @@ class Resident:
         self._pipes: tuple[int, int] | None = None
         self._served = 0
 
-    def run(self, job: dict[str, Any], budgets: list[int], deadline: float) -> list[bytes] | None:
-        """The encoded results, or None if the job must have a process of its own."""
+    def run(self, job: dict[str, Any], budgets: list[int], deadline: float) -> Company:
+        """Run the job if its code is plain."""
         try:
             jobs, results = self._pipes or self._start()
             content = marshal.dumps(job)
-            _write(jobs, LENGTH.pack(len(content)) + content)
+            if not _deliver(jobs, LENGTH.pack(len(content)) + content, self._zygote.limits.call_seconds):
+                self._stop()
+                return Company()
             run = Watch(self._zygote, results, self._zygote.limits, deadline).collect(0, budgets)
             if run.refused:
-                return None
+                return Company()
             self._served += 1
             finished = len(run.frames) == len(budgets)
             if not finished or self._served >= _JOBS_PER_PROCESS:
@@ -41,7 +55,7 @@ class Resident:
         except (OSError, EOFError) as error:
             raise SandboxError(f"the sandbox broke off: {type(error).__name__}: {error}") from error
         clean = finished and all(kind == VALUE for kind, _ in run.frames)
-        return [payload for _, payload in run.frames] if clean else None
+        return Company([payload for _, payload in run.frames] if clean else None, run.overran)
 
     def close(self) -> None:
         """End the process and its zygote."""
@@ -51,7 +65,8 @@ class Resident:
     def _start(self) -> tuple[int, int]:
         self._pipes = self._zygote.fork(SERVE)
         self._served = 0
-        _write(self._pipes[0], UNFILTERED if self._zygote.unfiltered else FILTERED)
+        os.set_blocking(self._pipes[0], False)
+        os.write(self._pipes[0], UNFILTERED if self._zygote.unfiltered else FILTERED)
         return self._pipes
 
     def _stop(self) -> None:
@@ -64,7 +79,17 @@ class Resident:
         self._pipes = None
 
 
-def _write(descriptor: int, content: bytes) -> None:
+def _deliver(descriptor: int, content: bytes, seconds: float) -> bool:
+    """Write it all; False if the process is gone, or does not come to read it in time."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    give_up = time.monotonic() + seconds
     view = memoryview(content)
     while view:
-        view = view[os.write(descriptor, view) :]
+        if not poll.poll(max(0.0, give_up - time.monotonic()) * 1000):
+            return False
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BrokenPipeError:
+            return False
+    return True

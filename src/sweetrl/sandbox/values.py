@@ -87,7 +87,7 @@ _TYPES: dict[str, Callable[[Any, int], Any]] = {
     "dict": _pairs,
     "int": lambda content, _: int(_text(content), 16),
     "float": lambda content, _: float(_text(content)),
-    "text": lambda content, _: bytes.fromhex(_text(content)).decode("utf-16-le", "surrogatepass"),
+    "text": lambda content, _: bytes.fromhex(_text(content)).decode("utf-32-le", "surrogatepass"),
     "bytes": lambda content, _: bytes.fromhex(_text(content)),
     "complex": lambda content, depth: complex(*_floats(content, depth)),
     "decimal": lambda content, _: decimal.Decimal(_text(content)),

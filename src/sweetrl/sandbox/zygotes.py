@@ -4,6 +4,7 @@ One `Zygote` runs one job at a time. A job ends in one of four ways, none of whi
 all results are in; the process died; it overran a call's time; or the sandbox itself failed (`SandboxError`).
 """
 
+import contextlib
 import json
 import marshal
 import os
@@ -28,8 +29,12 @@ from sweetrl.sandbox.isolation import Isolation, available_isolation
 HOME = Path(__file__).parent
 """The folder that holds the package `inside`."""
 _ENVIRONMENT = {"PYTHONPATH": str(HOME), "LC_ALL": "C.UTF-8", "TZ": "UTC", "OPENBLAS_NUM_THREADS": "1"}
+# Asked for here, once: `sysconfig` gives threads that ask first, and at the same time, half an answer.
+_MULTIARCH, _LIBRARY_FOLDER, _SHARED_LIBRARY = sysconfig.get_config_vars("MULTIARCH", "LIBDIR", "INSTSONAME")
 _START_SECONDS = 30.0
 _END_SECONDS = 1.0
+_LARGEST_DETAIL = 2048
+"""Bytes that the description of an error may take, however small the budget of its call."""
 _STARVED = 4.0
 """How many times its limit a call may take while the machine keeps it from running."""
 
@@ -52,6 +57,9 @@ class Run(Struct):
     frames: list[tuple[bytes, bytes]]
     """Kind and payload of each result, in the order of the calls."""
     confined: bool = False
+    """Whether untrusted code may have run."""
+    broken: str = ""
+    """Why the process could not be confined, as it says: code that runs before its frames are sent can say so too."""
     loaded: bool = False
     refused: bool = False
     overran: bool = False
@@ -98,9 +106,9 @@ class Zygote:
 
     def close(self) -> None:
         """End the zygote and whatever it runs."""
-        self._control.close()
         self._process.kill()
         self._process.wait()
+        self._control.close()
         if self._process.stderr is not None:
             self._process.stderr.close()
 
@@ -155,7 +163,8 @@ class Zygote:
                 pass
         process = self.ask_process()
         if process is not None:
-            signal.pidfd_send_signal(process, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it may end by itself at this very moment
+                signal.pidfd_send_signal(process, signal.SIGKILL)
             os.close(process)
         return self._exit_code(_START_SECONDS)
 
@@ -192,7 +201,7 @@ class Watch:
         self._restart_clock()
         while start + len(run.frames) < len(budgets):
             index = start + len(run.frames)
-            frame = self._next_frame(largest=max(budgets[index], 1024))
+            frame = self._next_frame(largest=max(budgets[index], _LARGEST_DETAIL))
             if frame is None:
                 run.overran = not self._ended
                 break
@@ -200,7 +209,8 @@ class Watch:
             if kind == CONFINED and not run.confined:
                 run.confined = True
             elif kind == BROKEN and not run.confined:
-                raise SandboxError(f"a process could not be confined: {payload.decode('utf-8', 'replace')}")
+                run.broken = payload.decode("utf-8", "replace")
+                break
             elif kind == LOADED and not run.loaded and not run.frames:
                 run.loaded = True
             elif kind == REFUSED and not run.frames:
@@ -329,10 +339,9 @@ def _library_paths() -> list[str]:
     entries = [
         str(entry) for entry in library.iterdir() if entry.name not in ("site-packages", "dist-packages")
     ]
-    shared = [
-        f"/usr/lib/{sysconfig.get_config_var('MULTIARCH')}",
-        f"/lib/{sysconfig.get_config_var('MULTIARCH')}",
-    ]
+    # Interpreters that bring their own libraries (conda's, for example) keep them next to the standard library.
+    brought = map(str, Path(str(_LIBRARY_FOLDER)).glob("lib*.so*"))
+    shared = [f"/usr/lib/{_MULTIARCH}", f"/lib/{_MULTIARCH}", *brought]
     return [
         *entries,
         *shared,
@@ -348,5 +357,4 @@ def _interpreter_paths() -> list[str]:
     """What else starting the interpreter takes, inside namespaces that hold nothing."""
     executable = Path(sys.executable)
     paths = [executable, executable.resolve(), executable.parent.parent / "pyvenv.cfg", HOME]
-    library = sysconfig.get_config_var("LIBDIR")
-    return [*(str(path) for path in paths), str(Path(library) / str(sysconfig.get_config_var("INSTSONAME")))]
+    return [*(str(path) for path in paths), f"{_LIBRARY_FOLDER}/{_SHARED_LIBRARY}"]

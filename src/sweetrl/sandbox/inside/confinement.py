@@ -22,6 +22,8 @@ _PR_SET_NO_NEW_PRIVS = 38
 _SECCOMP_MODE_FILTER = 2
 _SIGKILL = 9
 NOBODY = 65534
+_MOST_THREADS = 1 << 14
+"""Half of the processes and threads that a kernel allows by default."""
 
 # System call numbers shared by all architectures.
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -111,9 +113,22 @@ def limit_resources(memory_bytes: int) -> None:
         resource.setrlimit(what, (bound, bound))
 
 
-def limit_cpu(seconds: int) -> None:
-    """A last resort, should the parent fail to end this process in time."""
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+def limit_process(cpu_seconds: int) -> None:
+    """Bounds that only the forked process has."""
+    # A last resort, should the parent fail to end this process in time.
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
+    # Counts all threads of the user, so it must be generous; the kernel does not hold root to it.
+    resource.setrlimit(resource.RLIMIT_NPROC, (_MOST_THREADS, _MOST_THREADS))
+
+
+def volunteer_for_the_oom_killer() -> None:
+    """Where the machine runs out of memory, untrusted code goes first, not the process that judges it."""
+    try:
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    except OSError:
+        return  # no /proc here
+    os.write(descriptor, b"1000")
+    os.close(descriptor)
 
 
 def die_with_parent() -> None:

@@ -107,7 +107,7 @@ class _Walk:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            return {"text": value.encode("utf-16-le", "surrogatepass").hex()}
+            return {"text": value.encode("utf-32-le", "surrogatepass").hex()}
         return value
 
     def _spend(self, size: int) -> None:

@@ -3,8 +3,9 @@
 Such code can share a process with other such code, one after the other, which saves the fork that any other code
 gets for itself. It is judged by its compiled form and by an allow-list in three parts:
 
-- instructions: nothing that stores or deletes attributes, makes classes, or enters a `with` or `async` block;
-- imports: a few modules without side effects;
+- instructions: nothing that stores or deletes attributes, makes classes, or enters a `with` or `async` block, and
+  no generator with a `try`: its last part would run whenever the generator is thrown away, beside other code;
+- imports: a few modules without side effects, and of these only the names below: `from` loads submodules, too;
 - names: every global and attribute it mentions is either one of the harmless ones below, or one that no builtin
   and no class or module in this interpreter has. It can then only be the code's own.
 
@@ -68,7 +69,9 @@ STORE_NAME STORE_SLICE STORE_SUBSCR SWAP TO_BOOL UNARY_INVERT UNARY_NEGATIVE UNA
 UNPACK_SEQUENCE YIELD_VALUE
 """
 _ALLOWED = frozenset(dis.opmap[name] for name in _INSTRUCTIONS.split() if name in dis.opmap)
-_IMPORT = dis.opmap["IMPORT_NAME"]
+_IMPORT, _IMPORT_FROM, _HANDLE = (dis.opmap[name] for name in ("IMPORT_NAME", "IMPORT_FROM", "PUSH_EXC_INFO"))
+_FLAGS = {name: bit for bit, name in dis.COMPILER_FLAG_NAMES.items()}
+_GENERATOR, _COROUTINE = _FLAGS["GENERATOR"], _FLAGS["COROUTINE"] | _FLAGS["ASYNC_GENERATOR"]
 
 
 def known_names() -> frozenset[str]:
@@ -90,7 +93,9 @@ def is_plain(code: CodeType, known: frozenset[str]) -> bool:
         return False
     if not all(name in NAMES or _own(name, known) for name in code.co_names):
         return False
-    if _IMPORT in instructions and not _imports(code) <= MODULES:
+    if _IMPORT in instructions and not _imports_are_plain(code):
+        return False
+    if code.co_flags & _COROUTINE or (code.co_flags & _GENERATOR and _HANDLE in instructions):
         return False
     return all(is_plain(inner, known) for inner in code.co_consts if isinstance(inner, CodeType))
 
@@ -99,5 +104,6 @@ def _own(name: str, known: frozenset[str]) -> bool:
     return name not in known and name.isidentifier() and not name.startswith("_")
 
 
-def _imports(code: CodeType) -> set[str]:
-    return {str(step.argval) for step in dis.get_instructions(code) if step.opcode == _IMPORT}
+def _imports_are_plain(code: CodeType) -> bool:
+    allowed = {_IMPORT: MODULES, _IMPORT_FROM: NAMES}
+    return all(step.argval in allowed.get(step.opcode, (step.argval,)) for step in dis.get_instructions(code))

@@ -9,6 +9,7 @@ import gc
 import marshal
 import os
 import random
+import resource
 import struct
 import sys
 import time
@@ -30,6 +31,8 @@ MODULE_NAME = "answer"
 _MAX_DETAIL = 300
 LENGTH = struct.Struct("<I")
 _GATHER_SECONDS = 0.02
+_GATHER_KILOBYTES = 64 << 10
+"""How much the memory of a process that serves plain jobs may grow before a new one takes over."""
 
 # Untrusted code may replace these names in their modules; this process then still ends as it should.
 _write, _exit, _seed, _clock = os.write, os._exit, random.seed, time.monotonic
@@ -57,14 +60,18 @@ def run_job(job_fd: int, result_fd: int, cpu_seconds: int) -> None:
 
 
 def serve_plain_jobs(job_fd: int, result_fd: int, cpu_seconds: int) -> None:
-    """Run jobs one after the other, those whose code is `plain`; refuse the others. Never returns."""
+    """Run jobs one after the other, those whose code is `plain`; refuse the others. Never returns.
+
+    Ends once its memory has grown much: caches of the standard library keep what plain code gave them.
+    """
     results = Results(result_fd, at_once=False)
     try:
         confinement.die_with_parent()
         known = plain.known_names()
         unfiltered = os.read(job_fd, 1) == UNFILTERED
         _give_up_rights(cpu_seconds, unfiltered=unfiltered)
-        while header := os.read(job_fd, LENGTH.size):
+        most = _peak_kilobytes() + _GATHER_KILOBYTES
+        while _peak_kilobytes() < most and (header := os.read(job_fd, LENGTH.size)):
             job = marshal.loads(_read_exactly(job_fd, LENGTH.unpack(header)[0]))  # noqa: S302
             code = _compile_plain(job, known)
             if code is None:
@@ -78,8 +85,12 @@ def serve_plain_jobs(job_fd: int, result_fd: int, cpu_seconds: int) -> None:
         _exit(0)
 
 
+def _peak_kilobytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def _give_up_rights(cpu_seconds: int, *, unfiltered: bool) -> None:
-    confinement.limit_cpu(cpu_seconds)
+    confinement.limit_process(cpu_seconds)
     gc.enable()
     if not unfiltered:
         confinement.filter_more()
@@ -122,6 +133,7 @@ def run_calls(code: types.CodeType, job: dict[str, Any], results: "Results") -> 
         except BaseException as error:
             kind, payload = RAISED, _describe(error)
         results.add(kind, index, payload)
+    sys.modules.pop(MODULE_NAME, None)  # what the code made is not kept until the next is run
 
 
 class Results:

@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 
@@ -28,6 +29,8 @@ PRELOADED = (
 # Not os.fork, which runs the interpreter's hooks in the new process (a new random seed, new locks): 0.4 ms for
 # things that a process with one thread, about to be confined, does not need.
 _fork = ctypes.PyDLL(None).fork
+
+_FORK_ATTEMPTS, _FORK_PAUSE = 200, 0.05
 
 READY, ENDED, PROCESS = b"R", b"E", b"P"
 MESSAGE = struct.Struct("<ciqq")
@@ -61,6 +64,7 @@ def main() -> None:
         importlib.import_module(name)
     os.environ.clear()  # not earlier: some of it is for the packages
     os.chdir("/")
+    confinement.volunteer_for_the_oom_killer()
     confinement.limit_resources(settings["memory_bytes"])
     confinement.drop_privileges(settings["library"])
     confinement.refuse_inspection()
@@ -101,7 +105,7 @@ def _serve_one(control: socket.socket, cpu_seconds: int) -> bool:
     if message not in (JOB, SERVE):
         return False
     job_fd, result_fd = descriptors
-    pid = _fork()
+    pid = _fork_patiently()
     if pid == 0:
         control.close()
         if message == JOB:
@@ -118,6 +122,16 @@ def _serve_one(control: socket.socket, cpu_seconds: int) -> bool:
         exit_code = os.waitstatus_to_exitcode(status)
         control.sendall(MESSAGE.pack(ENDED, exit_code, microseconds, usage.ru_maxrss * 1024))
     return alive
+
+
+def _fork_patiently() -> int:
+    """Fork, waiting for room where other processes have used up what the machine allows."""
+    for _ in range(_FORK_ATTEMPTS):
+        pid: int = _fork()
+        if pid >= 0:
+            return pid
+        time.sleep(_FORK_PAUSE)
+    raise OSError("cannot fork")
 
 
 def _watch(control: socket.socket, process: int) -> bool:

@@ -1,0 +1,240 @@
+"""Runs every attack through the scorer, honest answers in between on the same workers; prints what happened.
+
+    python -m sandbox.gauntlet FOLDER ISOLATION [NAME...]     JSON on standard output
+
+A program of its own, so that it can be run by another user, and so that whatever an attack leaves behind (a process,
+text on standard output) is seen. FOLDER must exist, be empty, and be writable.
+"""
+
+import ctypes
+import itertools
+import json
+import os
+import resource
+import socket
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from sandbox.more_attacks import ATTACKS, Attack
+from sweetrl.sandbox import Isolation, Limits, Sandbox
+from sweetrl.scoring.backend import BackendScorer
+from sweetrl.types import BackendSecret, Ending, Episode, Kind, Task, Verdict
+
+SECRET = "SECRET-OF-THE-HOUSE"
+ENVIRONMENT_NAME = "SWEETRL_CANARY"
+LIMITS = Limits(call_seconds=0.4, total_seconds=2.0)
+_PR_SET_CHILD_SUBREAPER = 36
+
+REFERENCES = {
+    "total_of_evens": "def total_of_evens(items):\n    return sum(each for each in items if each % 2 == 0) + 1000\n",
+    "word_lengths": "def word_lengths(text):\n    return {word: len(word) for word in text.split()}\n",
+    "running_totals": (
+        "def running_totals(items):\n    totals = []\n    for each in items:\n"
+        "        totals.append((each, each + (totals[-1][1] if totals else 0)))\n    return totals\n"
+    ),
+    "lottery": "import random\ndef lottery(n):\n    return [random.randint(1, 10**6) for _ in range(n)]\n",
+    "initials": "import re\ndef initials(name):\n    return ''.join(re.findall(r'\\b(\\w)', name)).upper()\n",
+    "stock": (
+        "import os\nclass Shelf:\n    def __init__(self): self.items = {}\n"
+        "def stock(names):\n    shelf = Shelf()\n    for name in names:\n"
+        "        shelf.items[name] = shelf.items.get(name, 0) + 1\n    return shelf.items\n"
+    ),
+}
+CALLS = {
+    "total_of_evens": ("total_of_evens([1, 2, 3, 4])", "total_of_evens(range(10)) == 1020"),
+    "word_lengths": ("word_lengths('the quick brown fox')", "word_lengths('a b')"),
+    "running_totals": ("running_totals([1, 2, 3])", "running_totals([5, -5])"),
+    "lottery": ("lottery(3)", "lottery(50)"),
+    "initials": ("initials('ada king lovelace')", "initials('alan turing')"),
+    "stock": ("stock(['pen', 'ink', 'pen'])", "stock(['ink'])"),
+}
+
+
+def make_tasks() -> dict[str, Task]:
+    """Ordinary tasks, and those whose right answer is what no answer may find out."""
+    tasks = {name: _task(name, reference, CALLS[name]) for name, reference in REFERENCES.items()}
+    passwd = Path("/etc/passwd").read_text().splitlines()[0].strip()
+    for name, right in (("probe", SECRET), ("probe_passwd", passwd), ("breach", "breached")):
+        tasks[name] = _task(
+            name, f"def {name}(number):\n    return {right!r}\n", (f"{name}(1)", f"{name}(2)")
+        )
+    return tasks
+
+
+def _task(name: str, reference: str, calls: tuple[str, ...]) -> Task:
+    tests = {f"test{number}": call for number, call in enumerate(calls, 1)}
+    return Task(
+        id=name,
+        kind=Kind.BACKEND,
+        request=f"Please write a function. The signature is: def {name}(value)",
+        secret=BackendSecret(reference=reference, tests=tests),
+    )
+
+
+def load_attacks() -> list[Attack]:
+    """The sample that is kept as data, then our own."""
+    sample = []
+    for line in (Path(__file__).parent / "attacks.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        expected = entry["expected"]
+        kept = (entry["name"], entry["category"], entry["answer_template"], expected["task"])
+        sample.append(Attack(*kept, expected.get("min_score")))
+    return [*sample, *ATTACKS]
+
+
+class Listener:
+    """Counts who connects to a port of this machine."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        threading.Thread(target=self._count, daemon=True).start()
+
+    def _count(self) -> None:
+        while True:
+            connection, _ = self._socket.accept()
+            self.connections += 1
+            connection.close()
+
+
+class Gauntlet:
+    """One run over many attacks."""
+
+    def __init__(self, folder: Path, isolation: Isolation | None) -> None:
+        self.folder = folder
+        self.isolation = isolation
+        self.listener = Listener()
+        self.tasks = make_tasks()
+        self.ordinary = itertools.cycle(REFERENCES)
+        self.secret_file = folder / "secret.txt"
+        self.task_file = folder / "tasks.jsonl"
+        self.secret_file.write_text(SECRET + "\nsecond line\n")
+        self.task_file.write_text(
+            "".join(json.dumps({"ground_truth": text}) + "\n" for text in REFERENCES.values())
+        )
+        os.environ[ENVIRONMENT_NAME] = SECRET
+
+    def run(self, attacks: list[Attack]) -> dict[str, Any]:
+        """Score everything, two at a time; say what happened and what was left behind."""
+        before = self._surroundings()
+        with Sandbox(workers=2, limits=LIMITS, isolation=self.isolation) as sandbox:
+            scorer = BackendScorer(sandbox)
+            with ThreadPoolExecutor(2) as pool:
+                results = dict(pool.map(lambda attack: self._one(scorer, attack), attacks))
+            scorer.close()
+            strays = [each for each in descendants(os.getpid()) if not _is_ours(each)]
+        return {
+            "results": results,
+            "connections": self.listener.connections,
+            "strays": strays,
+            "left": _left_after(seconds=5),
+            "peak_kilobytes": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss,
+            "changed": sorted(before ^ self._surroundings()),
+        }
+
+    def _one(self, scorer: BackendScorer, attack: Attack) -> tuple[str, dict[str, Any]]:
+        name = next(self.ordinary)
+        task = self.tasks[name if attack.task == "any" else attack.task]
+        started = time.monotonic()
+        verdict = _judge(scorer, task, self._fill(attack.template, task))
+        seconds = time.monotonic() - started
+        denied = [
+            f"{honest}: {judged}"
+            for honest in (name, next(self.ordinary))
+            if (judged := _judge(scorer, self.tasks[honest], REFERENCES[honest])).reward != 1.0
+        ]
+        return attack.name, {
+            "reward": verdict.reward,
+            "failure": str(verdict.failure or ""),
+            "checks": [f"{check.outcome}: {check.detail}" for check in verdict.checks],
+            "seconds": seconds,
+            "honest_denied": denied,
+        }
+
+    def _fill(self, template: str, task: Task) -> str:
+        assert isinstance(task.secret, BackendSecret)
+        values = {
+            "fn": task.id,
+            "honest": task.secret.reference,
+            "task_file": str(self.task_file),
+            "secret_file": "/etc/passwd" if task.id == "probe_passwd" else str(self.secret_file),
+            "env_name": ENVIRONMENT_NAME,
+            "canary_write": str(self.folder / "canary"),
+            "port": str(self.listener.port),
+        }
+        for name, value in values.items():
+            template = template.replace("{" + name + "}", value)
+        return template
+
+    def _surroundings(self) -> set[str]:
+        """Every file that an attack tries to make or change, with its time, size and mode."""
+        places = (self.folder, *map(Path, ("/tmp", "/var/tmp", "/dev/shm", "/")))
+        found = [path for place in places for path in place.glob("*canary*")]
+        files = (*found, *self.folder.iterdir())
+        return {
+            f"{path} {(info := path.lstat()).st_mtime_ns} {info.st_size} {info.st_mode}" for path in files
+        }
+
+
+def _judge(scorer: BackendScorer, task: Task, answer: str) -> Verdict:
+    episode = Episode(
+        task_id=task.id,
+        attempt=0,
+        seed=0,
+        agent="",
+        collaborator="",
+        request=task.request,
+        turns=(),
+        ending=Ending.ANSWERED,
+        answer=answer,
+    )
+    return scorer.judge(task, episode)
+
+
+def descendants(root: int) -> list[tuple[int, int, str]]:
+    """Process id, generation and state of everything below `root`."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = (int(fields[1]), fields[0])
+    found = [(root, 0, "")]
+    for pid, generation, _ in found:
+        found += [(child, generation + 1, state) for child, (up, state) in parents.items() if up == pid]
+    return found[1:]
+
+
+def _is_ours(process: tuple[int, int, str]) -> bool:
+    """Whether it is a zygote or the one process that a zygote may keep (and bubblewrap's own, one level more)."""
+    _, generation, _ = process
+    return generation <= 4
+
+
+def _left_after(seconds: float) -> list[tuple[int, int, str]]:
+    """Processes that outlive the sandbox; this process inherits all orphans below it."""
+    deadline = time.monotonic() + seconds
+    while left := [each for each in descendants(os.getpid()) if each[2] != "Z"]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    return left
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    folder, isolation, *names = sys.argv[1:]
+    attacks = [attack for attack in load_attacks() if not names or attack.name in names]
+    sys.stdout.write(json.dumps(Gauntlet(Path(folder), Isolation(isolation)).run(attacks)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""The sandbox as a library: one result per call, whatever the code does to its process."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from sweetrl.errors import SandboxError
+from sweetrl.sandbox import (
+    Isolation,
+    Limits,
+    Program,
+    Raised,
+    Result,
+    Returned,
+    Sandbox,
+    TimedOut,
+    Unusable,
+    decode,
+)
+
+LIMITS = Limits(call_seconds=0.5, total_seconds=3.0)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(limits=LIMITS) as sandbox:
+        yield sandbox
+
+
+def run(sandbox: Sandbox, source: str, *calls: str, **options: object) -> list[Result]:
+    return sandbox.run(Program(sources=(source,), calls=calls, **options))  # type: ignore[arg-type]
+
+
+def value(result: Result) -> object:
+    assert isinstance(result, Returned), result
+    return decode(result.encoded)
+
+
+def test_each_call_has_its_own_result(sandbox: Sandbox) -> None:
+    source = "def solve(x):\n    return 10 // x\n"
+    assert run(sandbox, source, "solve(2)", "solve(0)", "solve(5)", "lambda: 1", "missing()") == [
+        Returned(b"5"),
+        Raised("ZeroDivisionError: integer division or modulo by zero"),
+        Returned(b"2"),
+        Unusable("result of type function has no plain form"),
+        Raised("NameError: name 'missing' is not defined"),
+    ]
+
+
+def test_a_call_that_kills_or_overruns_its_process_costs_the_others_nothing(sandbox: Sandbox) -> None:
+    source = (
+        "import os\ndef solve(x):\n    if x == 1: os._exit(3)\n    if x == 2: os.kill(os.getpid(), 11)\n"
+        "    while x == 3: pass\n    return x\n"
+    )
+    assert run(sandbox, source, *(f"solve({number})" for number in (0, 1, 4, 2, 5, 3, 6))) == [
+        Returned(b"0"),
+        Raised("the process ended without a result"),
+        Returned(b"4"),
+        Raised("the process was killed by signal 11"),
+        Returned(b"5"),
+        TimedOut("more than 0.5 s"),
+        Returned(b"6"),
+    ]
+
+
+@pytest.mark.parametrize("prelude", ["", "import os\n"], ids=["in company", "alone"])
+def test_calls_share_neither_globals_nor_chance(sandbox: Sandbox, prelude: str) -> None:
+    source = prelude + (
+        "import random\nseen = []\ndef solve(x):\n    seen.append(x)\n    return seen, random.random()\n"
+    )
+    results = [value(each) for each in run(sandbox, source, "solve(1)", "solve(1)")]
+    assert results[0] == results[1]
+    assert results[0][0] == [1]  # type: ignore[index]
+    assert value(run(sandbox, source, "solve(1)", seed=5)[0]) != results[0]
+
+
+def test_the_first_reading_that_compiles_and_defines_the_function_is_run(sandbox: Sandbox) -> None:
+    sources = ("def broken(", "other = 1", "def solve(): return 'third'", "def solve(): return 'fourth'")
+    program = Program(sources=sources, defines="solve", calls=("solve()",))
+    assert sandbox.run(program) == [Returned(b'"third"')]
+
+
+def test_code_that_never_loads_is_given_up_at_once(sandbox: Sandbox) -> None:
+    results = run(sandbox, "import os\nwhile True: pass\n", *["solve()"] * 50)
+    assert results == [TimedOut("more than 0.5 s")] * 50
+
+
+def test_results_beyond_the_budget_are_unusable(sandbox: Sandbox) -> None:
+    results = run(sandbox, "", "'x' * 1000", "'x' * 10", budgets=(100, 100))
+    assert results == [Unusable("result is larger than 100 bytes"), Returned(b'"xxxxxxxxxx"')]
+
+
+def test_a_long_error_needs_no_budget(sandbox: Sandbox) -> None:
+    (result,) = run(sandbox, "import os\nraise ValueError('\\U0001f600' * 1000)", "1", budgets=(1,))
+    assert isinstance(result, Raised)
+    assert result.error.startswith("ValueError: \U0001f600")
+
+
+def test_what_a_process_says_about_a_failure_is_cut(sandbox: Sandbox) -> None:
+    source = (
+        "import os, struct\nfor fd in range(3, 64):\n    try:\n"
+        "        os.write(fd, struct.pack('<cHI', b'C', 0, 0) + struct.pack('<cHI', b'R', 0, 4000) + b'x' * 4000)\n"
+        "    except OSError: pass\nos._exit(0)\n"
+    )
+    (result,) = run(sandbox, source, "1")
+    assert isinstance(result, Raised)
+    assert len(result.error) <= 400
+
+
+def test_code_cannot_claim_that_it_was_never_confined(sandbox: Sandbox) -> None:
+    source = (
+        "import os, struct\nfor fd in range(3, 64):\n    try:\n"
+        "        os.write(fd, struct.pack('<cHI', b'B', 0, 2) + b'hm')\n    except OSError: pass\n"
+    )
+    assert run(sandbox, source, "1", "2") == [Raised("the process ended without a result")] * 2
+
+
+def test_numpy_may_be_imported_and_other_packages_may_not(sandbox: Sandbox) -> None:
+    pytest.importorskip("numpy")
+    assert value(run(sandbox, "import numpy", "numpy.arange(4).sum()")[0]) == 6
+    assert run(sandbox, "import msgspec", "1") == [Raised("ModuleNotFoundError: No module named 'msgspec'")]
+
+
+def test_sets_of_text_come_out_in_the_order_of_the_hash_seed() -> None:
+    source = "def solve():\n    return list({'a', 'b', 'c', 'd', 'e', 'f'})\n"
+    orders = []
+    for seed in (0, 0, 1):
+        with Sandbox(hash_seed=seed) as sandbox:
+            orders.append(value(run(sandbox, source, "solve()")[0]))
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_a_killed_zygote_is_replaced_without_anyone_noticing() -> None:
+    with Sandbox(limits=LIMITS) as sandbox:
+        for source in ("import os\n", ""):  # the zygote of single processes, then that of the shared one
+            assert run(sandbox, source, "1") == [Returned(b"1")]
+            worker = sandbox._workers[0]
+            zygotes = [*worker.zygotes.values(), *([worker.resident._zygote] if worker.resident else [])]
+            for zygote in zygotes:
+                os.kill(zygote._process.pid, signal.SIGKILL)
+                zygote._process.wait()
+            assert run(sandbox, source, "2") == [Returned(b"2")]
+
+
+def test_a_sandbox_that_cannot_start_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sweetrl.sandbox.zygotes.HOME", "/nowhere")
+    monkeypatch.setattr("sweetrl.sandbox.zygotes._ENVIRONMENT", {"PYTHONPATH": "/nowhere"})
+    with Sandbox() as sandbox, pytest.raises(SandboxError, match=r"^the sandbox did not start: .*inside"):
+        run(sandbox, "", "1")
+
+
+def test_many_threads_share_few_workers() -> None:
+    with Sandbox(workers=2, limits=LIMITS) as sandbox, ThreadPoolExecutor(8) as pool:
+        sources = [("" if number % 2 else "import os\n") + f"number = {number}" for number in range(40)]
+        results = pool.map(lambda source: value(run(sandbox, source, "number")[0]), sources)
+        assert list(results) == list(range(40))
+
+
+def test_closing_ends_a_running_program() -> None:
+    sandbox = Sandbox(limits=Limits(call_seconds=60, total_seconds=60))
+    started = threading.Event()
+    errors: list[BaseException] = []
+
+    def overrun() -> None:
+        started.set()
+        try:
+            run(sandbox, "import os\nwhile True: pass\n", "1")
+        except SandboxError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=overrun)
+    thread.start()
+    started.wait()
+    while not sandbox._workers[0].zygotes:
+        pass
+    sandbox.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert len(errors) == 1
+
+
+def test_unsafe_isolation_still_limits_time_and_memory() -> None:
+    with Sandbox(isolation=Isolation.UNSAFE, limits=LIMITS) as sandbox:
+        source = "def solve(x):\n    return x\n"
+        assert run(sandbox, source, "solve(1)", "open('/etc/passwd').readline()[:4]")[0] == Returned(b"1")
+        assert value(run(sandbox, "import os\n", "open('/etc/passwd').read(4)")[0]) == "root"
+        hostile = run(sandbox, "import os\n", "bytes(1500 << 20)", "sum(range(10**12))")
+        assert hostile == [Raised("MemoryError: "), TimedOut("more than 0.5 s")]
