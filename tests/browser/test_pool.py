@@ -211,11 +211,12 @@ def test_a_page_that_is_too_large_is_refused(render: Render) -> None:
         render("ü" * 600_000)
 
 
+@pytest.mark.slow
 def test_a_page_that_is_never_ready_is_its_own_fault(run: Any, chromium: None) -> None:
     slow = hostile_pages()["drawing that multiplies"]
 
     async def ask() -> Shot:
-        async with BrowserPool(limits=Limits(seconds=2)) as renderer:
+        async with BrowserPool(limits=Limits(seconds=4)) as renderer:
             with pytest.raises(PageError, match="not ready in time"):
                 await renderer.render(slow)
             return await renderer.render("<p>next")

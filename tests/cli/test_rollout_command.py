@@ -516,3 +516,13 @@ def test_a_terminal_shows_how_the_run_is_getting_on(tmp_path: Path) -> None:
     text = shown.decode()
     for part in ("/12 finished", " open", "0 failed", "turns/s", "tokens/s", "left"):
         assert part in text
+
+
+def test_the_designer_plays_for_pages_only(sweetrl, tmp_path):
+    task = Task(id="b", kind=Kind.BACKEND, request="Add.", secret=BackendSecret("def f(): ...", {"t": "f()"}))
+    tasks = tmp_path / "tasks.jsonl"
+    tasks.write_bytes(msgspec.json.encode(task) + b"\n")
+    players = ("--agent", "scripted:curious", "--collaborator", "designer")
+    ended = sweetrl("rollout", "--tasks", tasks, *players, "-o", tmp_path / "run")
+    assert ended.code == 2
+    assert "the designer plays the collaborator in rollouts of frontend tasks only" in ended.err

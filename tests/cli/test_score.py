@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sweetrl.tasks.sources import read_tasks
+
 TASKS = [
     {
         "problem_description": "Write def double(x).",
@@ -357,3 +359,13 @@ def test_an_interrupt_keeps_what_is_scored_and_says_how_to_go_on(tasks, tmp_path
     scored = len(read_verdicts(output))
     assert 3 <= scored < 200
     assert err.splitlines() == [f"interrupted: {scored} of 200 scored; run the same command to go on"]
+
+
+def test_an_unknown_similarity_is_refused_before_anything_is_written(sweetrl, tmp_path):
+    answers, output = tmp_path / "answers.jsonl", tmp_path / "verdicts.jsonl"
+    [task] = read_tasks("mini-frontend:test:1")
+    answers.write_text(json.dumps({"task_id": task.id, "answer": "<html></html>"}) + "\n")
+    command = ("score", "--tasks", "mini-frontend:test:1", "--answers", answers, "-o", output)
+    finished = sweetrl(*command, "--similarity", "ssim")
+    assert (finished.code, output.exists()) == (2, False)
+    assert "no similarity is called 'ssim'; there are layout and clip:PATH_OR_ID" in finished.err

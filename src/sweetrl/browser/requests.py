@@ -2,7 +2,6 @@
 
 import re
 from typing import Literal
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -64,8 +63,7 @@ def _stylesheet(address: str, page: str, assets: WebAssets) -> Served | Refused:
 
 def _is_essential(address: str) -> bool:
     """A file beside the page never existed, and fonts and icons are decoration: a page does without."""
-    parts = urlsplit(address)
-    elsewhere = parts.scheme in {"http", "https"} and parts.hostname != PAGE_HOST
+    elsewhere = address.startswith(("http:", "https:")) and not address.startswith(PAGE_ADDRESS)
     return elsewhere and not _DECORATION.search(address)
 
 

@@ -21,43 +21,49 @@ from sweetrl.cli.workers import (
 )
 
 if TYPE_CHECKING:
+    from sweetrl.evaluation.fairness import FairnessReport
     from sweetrl.evaluation.scores import Summary
     from sweetrl.records import RecordLog
-    from sweetrl.types import Episode, Kind, Metric, Task, Verdict
+    from sweetrl.types import Episode, Kind, Task, Verdict
 
 Bench = BackendSandboxes | FrontendBench
 """What it takes to score the tasks of one kind."""
 
 
+TasksOption = Annotated[
+    str, typer.Option("--tasks", help="A tasks.jsonl, a ColBench file, or mini-frontend:SPLIT:N.")
+]
+AnswersOption = Annotated[
+    Path | None, typer.Option("--answers", help='Lines of {"task_id": ..., "answer": ...}.')
+]
+EpisodesOption = Annotated[
+    Path | None, typer.Option("--episodes", help="Dialogues: our episodes.jsonl or a published file.")
+]
+OutputOption = Annotated[
+    Path, typer.Option("-o", "--output", help="The verdicts.jsonl to write or to go on with.")
+]
+AgainstOption = Annotated[
+    Path | None,
+    typer.Option("--against", metavar="VERDICTS", help="Also the win rate against this scored run."),
+]
+CheckFlag = Annotated[
+    bool,
+    typer.Option("--check/--no-check", help="Also look for defective tasks, and give figures without them."),
+]
+
+
 def score(
     *,
-    tasks: Annotated[
-        str,
-        typer.Option("--tasks", help="A tasks.jsonl, a ColBench file, or mini-frontend:SPLIT:N."),
-    ],
-    answers: Annotated[
-        Path | None, typer.Option("--answers", help='Lines of {"task_id": ..., "answer": ...}.')
-    ] = None,
-    episodes: Annotated[
-        Path | None, typer.Option("--episodes", help="Dialogues: our episodes.jsonl or a published file.")
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="The verdicts.jsonl to write or to go on with.")
-    ],
+    tasks: TasksOption,
+    answers: AnswersOption = None,
+    episodes: EpisodesOption = None,
+    output: OutputOption,
     workers: WorkersOption = 0,
     mode: ModeOption = "module",
     isolation: IsolationOption = None,
     similarity: SimilarityOption = "layout",
-    against: Annotated[
-        Path | None,
-        typer.Option("--against", metavar="VERDICTS", help="Also the win rate against this scored run."),
-    ] = None,
-    check: Annotated[
-        bool,
-        typer.Option(
-            "--check/--no-check", help="Also look for defective tasks, and give figures without them."
-        ),
-    ] = True,
+    against: AgainstOption = None,
+    check: CheckFlag = True,
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -66,7 +72,6 @@ def score(
     One verdict per answer is appended as it is reached. Stopped in the middle, the same command goes on where it
     was; answers that could not be judged are tried again.
     """
-    from sweetrl.evaluation.scores import summarise
     from sweetrl.records import read_records
     from sweetrl.tasks.sources import load_tasks
     from sweetrl.types import Verdict
@@ -74,6 +79,7 @@ def score(
     known = load_tasks(tasks)
     source = _Source(known, answers, episodes)
     total, kind = source.validate()
+    rivals = None if against is None else list(read_records(against, Verdict))
     silent = quiet or json
     if kind == "frontend":
         opened: AbstractContextManager[Bench] = nullcontext(FrontendBench(similarity, workers))
@@ -83,19 +89,32 @@ def score(
         speed = _score(source, total, output, _digest(known), bench, silent=silent)
         judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
         defective = _defective(judged, bench, silent=silent) if check else None
+    fairness = None if episodes is None else fairness_of(known, episodes, output)
+    _report(output, kind, speed | {"answers": total}, defective, fairness, rivals, json=json, quiet=quiet)
+
+
+def _report(
+    output: Path,
+    kind: "Kind",
+    speed: dict[str, float],
+    defective: list[str] | None,
+    fairness: "FairnessReport | None",
+    rivals: "list[Verdict] | None",
+    *,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """Say what the verdicts come to; unscored ones end the command with their exit code."""
+    from sweetrl.evaluation.scores import summarise
+    from sweetrl.evaluation.wins import win_rate
+    from sweetrl.records import read_records
+    from sweetrl.types import Verdict
+
     summary = summarise(read_records(output, Verdict))
     sound = None if defective is None else summarise(read_records(output, Verdict), without=defective)
-    fairness = None if episodes is None else fairness_of(known, episodes, output)
-    wins = None if against is None else _wins(output, against)
+    wins = None if rivals is None else win_rate(read_records(output, Verdict), rivals)
     if json:
-        report = {
-            "output": str(output),
-            "answers": total,
-            **speed,
-            "all": summary,
-            "fairness": fairness,
-            "win_rate": wins,
-        }
+        report = {"output": str(output), **speed, "all": summary, "fairness": fairness, "win_rate": wins}
         console.print_json(report | {"without_defective_tasks": sound, "defective_tasks": defective})
     elif not quiet:
         reward = "likeness" if kind == "frontend" else "tests passed"
@@ -206,14 +225,6 @@ async def _append_verdicts(
             async for verdict in stream:
                 log.append(verdict.episode_id, verdict)
                 advance(1)
-
-
-def _wins(output: Path, against: Path) -> "Metric":
-    from sweetrl.evaluation.wins import win_rate
-    from sweetrl.records import read_records
-    from sweetrl.types import Verdict
-
-    return win_rate(read_records(output, Verdict), read_records(against, Verdict))
 
 
 def _digest(tasks: "dict[str, Task]") -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from sweetrl.errors import MissingExtra, RenderError
 from sweetrl.scoring.similarity import Likeness
-from sweetrl.types import Box, Shot
+from sweetrl.types import Box, Shot, picture_digest
 
 Array = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ class LayoutSimilarity:
     name = "layout/1"
 
     def __init__(self) -> None:
-        self._features: OrderedDict[bytes, Features] = OrderedDict()
+        self._features: OrderedDict[str, Features] = OrderedDict()
 
     async def compare(self, reference: Shot, answer: Shot) -> Likeness:
         """The likeness, with its parts: position, size, colour, text, completeness, palette, shade."""
@@ -85,8 +85,9 @@ class LayoutSimilarity:
     def _compare(self, reference: Shot, answer: Shot) -> Likeness:
         if reference.png == answer.png:
             return Likeness(1.0, dict.fromkeys((*ASPECTS, "text", "completeness", "palette", "shade"), 1.0))
-        if (known := self._features.get(reference.png)) is None:
-            known = self._features[reference.png] = features_of(reference)
+        key = picture_digest(reference.png)
+        if (known := self._features.get(key)) is None:
+            known = self._features[key] = features_of(reference)
             if len(self._features) > _FEATURES_KEPT:
                 self._features.popitem(last=False)
         return likeness(known, features_of(answer))
