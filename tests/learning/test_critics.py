@@ -25,7 +25,7 @@ from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.losses import Normalisation, dialogue_advantages
 from sweetrl.learning.settings import CriticKind
 from sweetrl.learning.tokens import DialogueEncoder, EncodedDialogue
-from sweetrl.prompts import Prompt, agent_prompt, privileged_prompt
+from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
 from sweetrl.types import (
     BackendSecret,
     Ending,
@@ -231,7 +231,7 @@ def test_the_knowing_critic_compares_with_and_without_the_secret(seed_model: Pat
     critic = load_knowing_critic(str(seed_model))
     model = AutoModelForCausalLM.from_pretrained(seed_model).eval()
     encoder = DialogueEncoder(AutoTokenizer.from_pretrained(seed_model), max_tokens=4096)
-    system = agent_prompt(Kind.BACKEND).render()
+    system = agent_instructions(agent_prompt(Kind.BACKEND))
     wanted = []
     for output in OUTPUTS:
         with torch.no_grad():
