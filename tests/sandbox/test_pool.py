@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -190,3 +191,25 @@ def test_unsafe_isolation_still_limits_time_and_memory() -> None:
         assert value(run(sandbox, "import os\n", "open('/etc/passwd').read(4)")[0]) == "root"
         hostile = run(sandbox, "import os\n", "bytes(1500 << 20)", "sum(range(10**12))")
         assert hostile == [Raised("MemoryError: "), TimedOut("more than 0.5 s")]
+
+
+def test_closing_ends_running_and_waiting_programs_in_an_error_of_ours() -> None:
+    sandbox = Sandbox(workers=1)
+    endless = Program(sources=("def f():\n    import time\n    time.sleep(60)",), calls=("f()",) * 3)
+    ends: list[str] = []
+
+    def run() -> None:
+        try:
+            sandbox.run(endless)
+        except SandboxError as error:
+            ends.append(str(error))
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    while not sandbox._workers[0].zygotes:
+        time.sleep(0.01)
+    sandbox.close()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert ends == ["the sandbox is closed"] * 3

@@ -71,7 +71,15 @@ class _Worker:
         """By the packages that they have loaded."""
         self.resident: Resident | None = None
 
+    def kill(self) -> None:
+        """End the processes under whoever waits for them; may be called from any thread."""
+        for zygote in list(self.zygotes.values()):
+            zygote.kill()
+        if (resident := self.resident) is not None:
+            resident.kill()
+
     def close(self) -> None:
+        """Also release what they held; only for the thread that has the worker."""
         while self.zygotes:
             self.zygotes.popitem()[1].close()
         if self.resident is not None:
@@ -118,9 +126,16 @@ class Sandbox:
 
     def close(self) -> None:
         """End all processes, those of running programs included; they end in a `SandboxError`."""
+        if self._closed:
+            return
         self._closed = True
         for worker in self._workers:
+            worker.kill()
+        # A worker belongs to the thread that runs a program on it, until that thread hands it back.
+        idle = [self._free.get() for _ in self._workers]
+        for worker in idle:
             worker.close()
+            self._free.put(worker)  # for those who still wait for one, to find the sandbox closed
 
     def __enter__(self) -> Self:
         return self

@@ -57,6 +57,10 @@ class Resident:
         clean = finished and all(kind == VALUE for kind, _ in run.frames)
         return Company([payload for _, payload in run.frames] if clean else None, run.overran)
 
+    def kill(self) -> None:
+        """End the process and its zygote under whoever waits for them."""
+        self._zygote.kill()
+
     def close(self) -> None:
         """End the process and its zygote."""
         self._zygote.close()

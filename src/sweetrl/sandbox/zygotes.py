@@ -104,6 +104,10 @@ class Zygote:
         assert self._process.stderr is not None
         self._process.stderr.close()
 
+    def kill(self) -> None:
+        """End the zygote and whatever it runs, from any thread; whoever reads from it finds the end."""
+        self._process.kill()
+
     def close(self) -> None:
         """End the zygote and whatever it runs."""
         self._process.kill()
