@@ -176,7 +176,7 @@ def test_real_tasks_of_both_kinds_are_rolled_out(
     lines = (colbench_dir / f"{kind}_dev.jsonl").read_bytes().splitlines(keepends=True)[:20]
     (tmp_path / "tasks.jsonl").write_bytes(b"".join(lines))
     command = ("rollout", "--tasks", tmp_path / "tasks.jsonl", *model_on(server), "-o", tmp_path / "run")
-    ended = sweetrl(*command)
+    ended = sweetrl(*command, "--show", "source")
     assert ended.code == 0, ended.err
     references = [json.loads(line)["ground_truth"] for line in lines]
     people = [

@@ -12,6 +12,7 @@ _TOKEN = re.compile(
     |(?P<mark>[{}\[\]:,]))""",
     re.VERBOSE | re.DOTALL,
 )
+_ESCAPED = re.compile(r"\\.|[\"\n]", re.DOTALL)
 _COLON = re.compile(r"\s*:")
 
 
@@ -50,10 +51,15 @@ def _tokens(source: str, start: int) -> list[str] | None:
     return None
 
 
+def _escaped_as_json(match: re.Match[str]) -> str:
+    """One escape, quote or line break inside a string: JSON has no escaped ' or `, and no bare \" or line break."""
+    piece = match[0].removeprefix("\\") if match[0][1:] in ("'", "`", "\n") else match[0]
+    return {'"': '\\"', "\n": "\\n"}.get(piece, piece)
+
+
 def _as_json(group: str, piece: str, *, is_key: bool) -> str:
     if group == "string":
-        body = re.sub(r"\\(['`\n])", r"\1", piece[1:-1])
-        return '"' + re.sub(r'(?<!\\)"', r"\\" + '"', body).replace("\n", "\\n") + '"'
+        return f'"{_ESCAPED.sub(_escaped_as_json, piece[1:-1])}"'
     if is_key and group in {"word", "number"}:
         return json.dumps(piece)
     # A variable stays as it is, which is no JSON: the whole literal is then refused.

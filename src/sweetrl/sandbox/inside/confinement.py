@@ -131,9 +131,11 @@ def volunteer_for_the_oom_killer() -> None:
     os.close(descriptor)
 
 
-def die_with_parent() -> None:
-    """Be killed when the process that forked this one ends."""
+def die_with_parent(parent: int) -> None:
+    """Be killed when `parent`, the process that forked this one, ends; or be gone if it has."""
     _check(libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0), "pdeathsig")
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def refuse_inspection() -> None:

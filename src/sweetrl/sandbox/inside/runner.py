@@ -38,11 +38,11 @@ _GATHER_KILOBYTES = 64 << 10
 _write, _exit, _seed, _clock = os.write, os._exit, random.seed, time.monotonic
 
 
-def run_job(job_fd: int, result_fd: int, cpu_seconds: int) -> None:
+def run_job(job_fd: int, result_fd: int, cpu_seconds: int, parent: int) -> None:
     """Read a job, give up the remaining rights, run it. Never returns."""
     results = Results(result_fd, at_once=True)
     try:
-        confinement.die_with_parent()
+        confinement.die_with_parent(parent)
         job = marshal.loads(_read_all(job_fd))  # noqa: S302  the parent wrote it
         _give_up_rights(cpu_seconds, unfiltered=job["unfiltered"])
     except BaseException as error:
@@ -59,14 +59,14 @@ def run_job(job_fd: int, result_fd: int, cpu_seconds: int) -> None:
         _exit(0)
 
 
-def serve_plain_jobs(job_fd: int, result_fd: int, cpu_seconds: int) -> None:
+def serve_plain_jobs(job_fd: int, result_fd: int, cpu_seconds: int, parent: int) -> None:
     """Run jobs one after the other, those whose code is `plain`; refuse the others. Never returns.
 
     Ends once its memory has grown much: caches of the standard library keep what plain code gave them.
     """
     results = Results(result_fd, at_once=False)
     try:
-        confinement.die_with_parent()
+        confinement.die_with_parent(parent)
         known = plain.known_names()
         unfiltered = os.read(job_fd, 1) == UNFILTERED
         _give_up_rights(cpu_seconds, unfiltered=unfiltered)

@@ -105,12 +105,13 @@ def _serve_one(control: socket.socket, cpu_seconds: int) -> bool:
     if message not in (JOB, SERVE):
         return False
     job_fd, result_fd = descriptors
+    parent = os.getpid()
     pid = _fork_patiently()
     if pid == 0:
         control.close()
         if message == JOB:
-            runner.run_job(job_fd, result_fd, cpu_seconds)
-        runner.serve_plain_jobs(job_fd, result_fd, 100 * cpu_seconds)
+            runner.run_job(job_fd, result_fd, cpu_seconds, parent)
+        runner.serve_plain_jobs(job_fd, result_fd, 100 * cpu_seconds, parent)
     os.close(job_fd)
     os.close(result_fd)
     process = os.pidfd_open(pid)
