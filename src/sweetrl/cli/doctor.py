@@ -5,6 +5,7 @@ import platform
 import re
 import shutil
 import sys
+import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +30,10 @@ EXTRA_PURPOSES = {
     "train": "language models in this process, and training",
     "browser": "screenshots for frontend tasks",
     "gym": "the Gymnasium environment",
-    "ray": "jobs on many machines",
+    "ray": "jobs on many machines; nothing uses it yet",
     "test": "running the tests",
+    "test-slow": "tests with a real language model",
+    "test-train": "tests of training",
     "dev": "working on sweetrl itself",
 }
 
@@ -88,10 +91,17 @@ def _machine() -> Iterator[Finding]:
     yield _amount("memory", _memory_bytes(), 4, "about 1 GB per scoring worker", "use fewer --workers")
     free = shutil.disk_usage(Path.cwd()).free
     yield _amount("disk", free, 5, f"record files and checkpoints in {Path.cwd()}", "free some space")
-    user = (
-        "root; untrusted code is run as nobody" if os.geteuid() == 0 else f"unprivileged (uid {os.geteuid()})"
-    )
-    yield Finding("user", "ok", user, "whose rights the sandbox gives up")
+    yield Finding("user", "ok", _user(), "whose rights the sandbox gives up")
+
+
+def _user() -> str:
+    from sweetrl.sandbox.inside.confinement import world_readable
+
+    if os.geteuid() != 0:
+        return f"unprivileged (uid {os.geteuid()})"
+    if world_readable(sysconfig.get_path("stdlib")):
+        return "root; untrusted code runs as nobody"
+    return "root; untrusted code stays root without any capability, as others cannot read this interpreter"
 
 
 def _amount(name: str, size: int, enough_gib: int, purpose: str, advice: str) -> Finding:
@@ -153,7 +163,9 @@ def _bubblewrap(offer: "Offer") -> Finding:
 def _programs() -> Iterator[Finding]:
     advice = "apt install chromium-headless-shell"
     yield _program("browser", BROWSERS, "renders pages of frontend tasks", advice)
-    yield _program("node", ("node",), "fetches stylesheets (npm), tests the viewer", "apt install nodejs npm")
+    yield _program(
+        "node", ("node",), "fetches the stylesheets that pages use (npm)", "apt install nodejs npm"
+    )
 
 
 def _program(name: str, candidates: tuple[str, ...], purpose: str, advice: str) -> Finding:

@@ -84,7 +84,7 @@ def drop_privileges(must_stay_readable: str) -> None:
     if os.geteuid() == 0:
         for capability in range(64):
             libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
-        if _world_readable(must_stay_readable):
+        if world_readable(must_stay_readable):
             os.setgroups([])
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
@@ -93,7 +93,7 @@ def drop_privileges(must_stay_readable: str) -> None:
     _check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 
 
-def _world_readable(path: str) -> bool:
+def world_readable(path: str) -> bool:
     """Whether any user can enter `path`."""
     # Not pathlib: what the zygote imports, every fork pays for.
     steps = [path[: at or 1] for at, character in enumerate(path) if character == "/"] + [path]
