@@ -123,7 +123,7 @@ async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summar
             "collaborator": collaborator.name,
             **draft_settings,
         }
-        with _open(output, settings) as log:
+        with open_episodes(output, "rollout", settings) as log:
             if log.repaired and not quiet:
                 console.note(f"{log.path}: {log.repaired}")
             return await _fill(log, plan, tasks, agent, collaborator, drafts, meter, quiet=quiet)
@@ -141,7 +141,8 @@ def _drafts(plan: Plan, models: Models) -> tuple[Drafts | None, dict[str, Any]]:
     return Drafts(plan.best_of, partial(best_candidate, critic), name), {**settings, "best_of": plan.best_of}
 
 
-def _open(output: Path, settings: dict[str, Any]) -> RecordLog[Episode]:
+def open_episodes(output: Path, command: str, settings: dict[str, Any]) -> RecordLog[Episode]:
+    """The episodes.jsonl in the folder `output`, which is made if need be."""
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -149,7 +150,7 @@ def _open(output: Path, settings: dict[str, Any]) -> RecordLog[Episode]:
     return open_log(
         output / "episodes.jsonl",
         Episode,
-        command="rollout",
+        command=command,
         config=settings,
         identity=lambda episode: episode.id,
         settled=lambda episode: episode.ending is not Ending.FAILED,

@@ -4,7 +4,7 @@ import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -75,6 +75,7 @@ _EXAMPLE = {Seat.AGENT: "unsure", Seat.COLLABORATOR: "curious"}
 
 
 async def _play(seat: Seat, other: str, source: str, task_id: str | None, output: Path, seed: int) -> None:
+    from sweetrl.cli.dialogues import open_episodes
     from sweetrl.dialogue.people import PersonLeft
     from sweetrl.models import EndpointOptions, Meter
     from sweetrl.tasks.sources import load_tasks
@@ -84,7 +85,7 @@ async def _play(seat: Seat, other: str, source: str, task_id: str | None, output
     tasks = load_tasks(source)
     models = Models(EndpointOptions(), Meter())
     try:
-        with _open(output, {"as": seat, "other": other, "seed": seed}) as log:
+        with open_episodes(output, "play", {"as": seat, "other": other, "seed": seed}) as log:
             task, attempt = _choose(tasks, task_id, log, source)
             agent, collaborator = _seated(seat, other, task, models)
             episode = await _hold(task, attempt, agent, collaborator, seed)
@@ -96,24 +97,6 @@ async def _play(seat: Seat, other: str, source: str, task_id: str | None, output
     finally:
         await models.close()
     _conclude(task, episode, log.path, source)
-
-
-def _open(output: Path, settings: dict[str, Any]) -> "RecordLog[Episode]":
-    from sweetrl.records import open_log, unwritable
-    from sweetrl.types import Ending, Episode
-
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(output, error) from error
-    return open_log(
-        output / "episodes.jsonl",
-        Episode,
-        command="play",
-        config=settings,
-        identity=lambda episode: episode.id,
-        settled=lambda episode: episode.ending is not Ending.FAILED,
-    )
 
 
 def _choose(
