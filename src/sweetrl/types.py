@@ -194,9 +194,10 @@ class Metric(Struct, frozen=True):
     """A figure with its 95 % interval."""
 
     name: str
-    value: float
-    low: float
-    high: float
+    value: float | None
+    """None where it rests on nothing, as are the ends of its interval."""
+    low: float | None
+    high: float | None
     count: int
     """How many scored items it rests on."""
     unscored: int = 0

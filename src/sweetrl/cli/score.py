@@ -11,6 +11,7 @@ import typer
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.fairness import fairness_of, fairness_table
+from sweetrl.cli.figures import percent_with_interval
 from sweetrl.cli.studio import FrontendBench, SimilarityOption
 from sweetrl.cli.workers import (
     BackendSandboxes,
@@ -122,7 +123,7 @@ def _report(
         if fairness is not None:
             console.messages().print(fairness_table(fairness))
         if wins is not None:
-            console.note(f"win rate {100 * wins.value:.1f} % ({100 * wins.low:.1f}-{100 * wins.high:.1f})")
+            console.note(f"win rate, per cent: {percent_with_interval(wins)}")
     if summary.unscored:
         console.note(
             f"{summary.unscored} unscored: see `failure` in {output}; run the same command to try again"
@@ -277,8 +278,5 @@ def _print_tables(
 
 
 def _cells(summary: "Summary") -> tuple[str, ...]:
-    shares = [
-        f"{100 * metric.value:.1f} ({100 * metric.low:.1f}-{100 * metric.high:.1f})" if metric.count else "-"
-        for metric in (summary.success, summary.tests_passed)
-    ]
+    shares = map(percent_with_interval, (summary.success, summary.tests_passed))
     return (*shares, str(summary.success.count), str(summary.unscored))
