@@ -12,7 +12,7 @@ from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.figures import percent_with_interval
-from sweetrl.cli.studio import FrontendBench, SimilarityOption
+from sweetrl.cli.studio import SCREENSHOTS, FrontendBench, SimilarityOption
 from sweetrl.cli.workers import (
     BackendSandboxes,
     IsolationOption,
@@ -47,6 +47,13 @@ AgainstOption = Annotated[
     Path | None,
     typer.Option("--against", metavar="VERDICTS", help="Also the win rate against this scored run."),
 ]
+ScreenshotsFlag = Annotated[
+    bool,
+    typer.Option(
+        "--screenshots/--no-screenshots",
+        help="Keep pictures of both pages in screenshots/ beside the verdicts.",
+    ),
+]
 CheckFlag = Annotated[
     bool,
     typer.Option("--check/--no-check", help="Also look for defective tasks, and give figures without them."),
@@ -63,6 +70,7 @@ def score(
     mode: ModeOption = "module",
     isolation: IsolationOption = None,
     similarity: SimilarityOption = "layout",
+    screenshots: ScreenshotsFlag = True,
     against: AgainstOption = None,
     check: CheckFlag = True,
     quiet: QuietFlag = False,
@@ -83,7 +91,8 @@ def score(
     rivals = None if against is None else list(read_records(against, Verdict))
     silent = quiet or json
     if kind == "frontend":
-        opened: AbstractContextManager[Bench] = nullcontext(FrontendBench(similarity, workers))
+        folder = output.parent / SCREENSHOTS if screenshots else None
+        opened: AbstractContextManager[Bench] = nullcontext(FrontendBench(similarity, workers, folder))
     else:
         opened = backend_sandboxes(workers, mode, isolation)
     with opened as bench:
