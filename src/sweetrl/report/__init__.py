@@ -4,7 +4,7 @@
 their own fill in or add to the contents.
 """
 
-#from sweetrl.report.compose import Run, compose
+from sweetrl.report.compose import Run, compose
 from sweetrl.report.contents import (
     Comparison,
     Example,
@@ -31,10 +31,10 @@ __all__ = [
     "Point",
     "Provenance",
     "ReportContents",
-
+    "Run",
     "Series",
     "TaskScore",
     "Training",
-
+    "compose",
     "render",
 ]

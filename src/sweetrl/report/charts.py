@@ -7,6 +7,7 @@ decides about light and dark. Whatever has a `data-tip` shows it under the point
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sweetrl.report.contents import Figure, Measure, Point, Series
 from sweetrl.report.markup import Markup, element, excerpt, join
@@ -81,7 +82,9 @@ def _middle(row: int) -> float:
 
 def _bar_panel(rows: Sequence[Row], panel: int, measure: Measure, left: float, width: float) -> Markup:
     found = [(number, row, row.figures[panel]) for number, row in enumerate(rows)]
-    ends = [end for *_, figure in found if figure is not None for end in (figure.value, figure.low, figure.high)]
+    ends = [
+        end for *_, figure in found if figure is not None for end in (figure.value, figure.low, figure.high)
+    ]
     scale = Scale(*extent(ends, zero=True, share=measure.percent), left, left + width)
     bottom = 28.0 + ROW * len(rows)
     unit = ", %" if measure.percent else ""
@@ -104,13 +107,15 @@ def _bar(figure: Estimate, measure: Measure, row: Row, scale: Scale, number: int
     y, zero, end = _middle(number), scale(0.0), scale(figure.value)
     value = amount(figure.value, percent=measure.percent)
     spread = interval(figure, percent=measure.percent)
-    tip = f"{row.label}: {measure.label} {value} ({spread}), n = {figure.count}"
+    tip = f"{row.label}: {measure.label} {value} ({spread}), n = {figure.items}"
     return element(
         "g",
         element("rect", x=min(zero, end), y=y - 8, width=max(abs(end - zero), 1.0), height=16, rx=2),
         *_whisker(figure, scale, y),
         # Wide and invisible, so that thin bars can be pointed at.
-        element("rect", x=scale.start, y=y - ROW / 2, width=scale.stop - scale.start, height=ROW, class_="hit"),
+        element(
+            "rect", x=scale.start, y=y - ROW / 2, width=scale.stop - scale.start, height=ROW, class_="hit"
+        ),
         class_=f"bar {colour_class(row.colour)}",
         data_tip=tip,
     )
@@ -149,13 +154,15 @@ def _difference(name: str, figure: Estimate, measure: Measure, scale: Scale, row
     y = _middle(row) - 12
     sign = "plus" if figure.low > 0 else "minus" if figure.high < 0 else "unclear"
     value = amount(figure.value, percent=measure.percent, signed=True)
-    tip = f"{name}: {value} ({interval(figure, percent=measure.percent, signed=True)}), {figure.count} tasks"
+    tip = f"{name}: {value} ({interval(figure, percent=measure.percent, signed=True)}), {figure.items} tasks"
     return element(
         "g",
         _label(excerpt(name, 42), scale.start - 14, y + 4, anchor="end"),
         *_whisker(figure, scale, y),
         element("circle", cx=scale(figure.value), cy=y, r=5),
-        element("rect", x=scale.start, y=y - ROW / 2, width=scale.stop - scale.start, height=ROW, class_="hit"),
+        element(
+            "rect", x=scale.start, y=y - ROW / 2, width=scale.stop - scale.start, height=ROW, class_="hit"
+        ),
         class_=f"difference {sign}",
         data_tip=tip,
     )
@@ -197,9 +204,7 @@ def line_plot(figure: Figure, *, width: float = 500, height: float = 290, colour
 
 def _frame(figure: Figure, width: float, height: float) -> _Frame:
     points = [point for series in figure.series for point in series.points]
-    values = [
-        value for point in points for value in (point.y, point.low, point.high) if value is not None
-    ]
+    values = [value for point in points for value in (point.y, point.low, point.high) if value is not None]
     places = [point.x for point in points] or [0.0, 1.0]
     low, high = min(places), max(places)
     logarithmic = figure.log_x and low > 0 and high > low
@@ -223,7 +228,7 @@ def _axes(frame: _Frame, figure: Figure, width: float, height: float) -> Iterato
 def _x_ticks(scale: Scale, figure: Figure) -> list[float]:
     """The places that were measured, if they are few; else round numbers."""
     places = sorted({point.x for series in figure.series for point in series.points})
-    crowded = any(scale(right) - scale(left) < 26 for left, right in zip(places, places[1:], strict=False))
+    crowded = any(scale(right) - scale(left) < 26 for left, right in pairwise(places))
     return places if len(places) <= 12 and not crowded else scale.ticks(6)
 
 
@@ -301,7 +306,9 @@ def legend(entries: Sequence[tuple[int, str]]) -> Markup:
                 "li",
                 element(
                     "svg",
-                    element("path", d=_MARKS[number % len(_MARKS)], class_="mark", transform="translate(7 7)"),
+                    element(
+                        "path", d=_MARKS[number % len(_MARKS)], class_="mark", transform="translate(7 7)"
+                    ),
                     viewBox="0 0 14 14",
                     aria_hidden="true",
                 ),

@@ -114,7 +114,7 @@ class Example:
     """Name of its method."""
     episode: Episode
     verdict: Verdict | None = None
-    credits: tuple[TurnCredit, ...] = ()
+    credit: tuple[TurnCredit, ...] = ()
     """What a critic thinks of its turns."""
     reference: str | None = None
     """What was wanted: code or HTML, shown as source."""

@@ -37,7 +37,7 @@ def dialogues(contents: ReportContents) -> Markup:
         _task(task, list(examples), titles, colours, scale, budget)
         for task, examples in groupby(contents.examples, key=lambda each: each.episode.task_id)
     ]
-    if any(example.credits for example in contents.examples):
+    if any(example.credit for example in contents.examples):
         parts.insert(0, _key(contents.examples, scale))
     if contents.left_out:
         parts.append(
@@ -48,16 +48,14 @@ def dialogues(contents: ReportContents) -> Markup:
 
 def _scale(examples: Sequence[Example]) -> float:
     """The largest advantage: one scale for all bars of the page."""
-    sizes = (abs(each.advantage) for example in examples for each in example.credits if _is_number(each.advantage))
-    return max(sizes, default=0.0)
-
-
-def _is_number(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
+    sizes = [
+        abs(each.advantage) for example in examples for each in example.credit if each.advantage is not None
+    ]
+    return max(filter(math.isfinite, sizes), default=0.0)
 
 
 def _key(examples: Sequence[Example], scale: float) -> Markup:
-    critics = sorted({each.critic for example in examples for each in example.credits})
+    critics = sorted({each.critic for example in examples for each in example.credit})
     return element(
         "p",
         "Advantage of a turn, by ",
@@ -122,11 +120,11 @@ def _gallery(examples: Sequence[Example], titles: Mapping[str, str], budget: Pic
 
 def _dialogue(example: Example, title: str, colour: int, scale: float, budget: PictureBudget) -> Markup:
     episode = example.episode
-    credits = {each.turn: each for each in example.credits}
+    credit = {each.turn: each for each in example.credit}
     turns = [
         part
         for number, turn in enumerate(episode.turns[:TURNS])
-        for part in _turn(number, turn, credits.get(number), scale, example, budget)
+        for part in _turn(number, turn, credit.get(number), scale, example, budget)
     ]
     if len(episode.turns) > TURNS:
         turns.append(element("li", f"… {len(episode.turns) - TURNS} more turns", class_="cut"))
@@ -134,7 +132,7 @@ def _dialogue(example: Example, title: str, colour: int, scale: float, budget: P
     return element(
         "details",
         _heading(example, title, colour),
-        element("ol", *turns, class_="chat credited" if credits else "chat"),
+        element("ol", *turns, class_="chat credited" if credit else "chat"),
         failure,
         _verdict(example.verdict) if example.verdict is not None else None,
         class_="dialogue",
@@ -264,9 +262,15 @@ def _verdict(verdict: Verdict) -> Markup:
     counted = f"{passed} of {len(verdict.checks)} checks passed, " if verdict.checks else ""
     rows = [_check(check) for check in verdict.checks[:CHECKS]]
     rest = len(verdict.checks) - len(rows)
+    scorer = element("code", excerpt(verdict.scorer, 60))
     return element(
         "div",
-        element("p", element("strong", "Verdict: "), f"{counted}{earned} by ", element("code", excerpt(verdict.scorer, 60))),
+        element(
+            "p",
+            element("strong", "Verdict: "),
+            f"{counted}{earned} by ",
+            scorer,
+        ),
         element("ul", *rows, class_="checks") if rows else None,
         element("p", f"… {rest} more checks", class_="cut") if rest else None,
         class_="verdict",

@@ -27,7 +27,9 @@ _HTML = re.compile(
     r"|(?P<string>(?<==)\"[^\"]*\"?|(?<==)'[^']*'?)"
 )
 _PATTERNS: dict[Language, re.Pattern[str]] = {"python": _PYTHON, "html": _HTML}
-_LOOKS_LIKE_HTML = re.compile(r"<(?:!doctype|html|head|body|div|p|h[1-6]|section|style|script)\b", re.IGNORECASE)
+_LOOKS_LIKE_HTML = re.compile(
+    r"<(?:!doctype|html|head|body|div|p|h[1-6]|section|style|script)\b", re.IGNORECASE
+)
 
 
 def language_of(code: str) -> Language:

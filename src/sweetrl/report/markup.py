@@ -42,7 +42,7 @@ def element(name: str, /, *children: str | None, **attributes: str | float | boo
     `class_` is `class`, `data_tip` is `data-tip`; None and False leave an attribute out, True gives an empty one.
     """
     opening = "".join(
-        f' {key.rstrip("_").replace("_", "-")}{_assigned(value)}'
+        f" {key.rstrip('_').replace('_', '-')}{_assigned(value)}"
         for key, value in attributes.items()
         if value is not None and value is not False
     )
@@ -57,7 +57,7 @@ def join(children: Iterable[str | None], separator: str = "") -> Markup:
     return Markup(separator.join(shown))
 
 
-def _assigned(value: str | float | bool) -> str:
+def _assigned(value: str | float) -> str:
     if value is True:
         return ""
     return f'="{text(value if isinstance(value, str) else short_number(value))}"'

@@ -56,14 +56,18 @@ def _body(contents: ReportContents) -> list[Markup]:
         element("a", "Skip to the results", href=f"#{sections[0][0] if sections else 'top'}", class_="skip"),
         element(
             "header",
-            element("button", "◐", type="button", id="theme", aria_label="light or dark", title="light or dark"),
+            element(
+                "button", "◐", type="button", id="theme", aria_label="light or dark", title="light or dark"
+            ),
             element("h1", excerpt(contents.title, 200), id="top"),
             element("div", *_paragraphs(contents.summary), class_="summary"),
             element("nav", element("ul", *links), aria_label="sections") if len(links) > 1 else None,
         ),
         element("main", *(_section(*section) for section in sections)),
         element("footer", element("p", "Written by sweetrl. This page needs no network.")),
-        element("dialog", element("button", "×", type="button", class_="close", aria_label="close"), id="enlarged"),
+        element(
+            "dialog", element("button", "×", type="button", class_="close", aria_label="close"), id="enlarged"
+        ),
         element("div", id="tip", role="tooltip", hidden=True),
     ]
 
@@ -115,7 +119,9 @@ def _provenance(entries: tuple[Provenance, ...]) -> Markup:
 
 def _entry(entry: Provenance) -> Markup:
     facts = [
-        join([element("dt", name), element("dd", excerpt(value, 300))]) for name, value in entry.facts if value
+        join([element("dt", name), element("dd", excerpt(value, 300))])
+        for name, value in entry.facts
+        if value
     ]
     shown, left_out = cut(entry.details, DETAILS_CHARACTERS)
     whole = [element("pre", element("code", shown), tabindex=0), cut_note(left_out) if left_out else None]

@@ -27,7 +27,9 @@ class PictureBudget:
         size = png_size(png)
         if size is None or len(png) > min(PICTURE_BYTES, self._room):
             self.left_out += 1
-            return element("figure", element("p", "picture left out", class_="cut"), element("figcaption", caption))
+            return element(
+                "figure", element("p", "picture left out", class_="cut"), element("figcaption", caption)
+            )
         self._room -= len(png)
         width, height = size
         address = "data:image/png;base64," + base64.b64encode(png).decode()

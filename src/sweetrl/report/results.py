@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from sweetrl.report import charts
-from sweetrl.report.contents import Comparison, Figure, Measure, Method, Point, ReportContents, Series, Training
+from sweetrl.report.contents import (
+    Comparison,
+    Figure,
+    Measure,
+    Method,
+    Point,
+    ReportContents,
+    Series,
+    Training,
+)
 from sweetrl.report.markup import Markup, element, join
 from sweetrl.report.scales import Estimate, amount, estimate_of, interval
 
@@ -27,9 +36,7 @@ BINS = 120
 def groups(contents: ReportContents) -> list[tuple[str, list[tuple[int, Method]]]]:
     """The methods that may be put side by side, each with its colour: those of one scorer."""
     numbered = sorted(enumerate(contents.methods), key=lambda each: _first_with(contents, each[1].scorer))
-    return [
-        (scorer, list(members)) for scorer, members in groupby(numbered, key=lambda each: each[1].scorer)
-    ]
+    return [(scorer, list(members)) for scorer, members in groupby(numbered, key=lambda each: each[1].scorer)]
 
 
 def _first_with(contents: ReportContents, scorer: str) -> int:
@@ -68,7 +75,9 @@ def measures_of(contents: ReportContents, methods: Sequence[Method]) -> list[Mea
     found = dict.fromkeys(metric.name for method in methods for metric in method.metrics if metric.count)
     known = [measure for measure in contents.measures if measure.name in found]
     names = {measure.name for measure in known}
-    return known + [Measure(name, name.replace("_", " "), percent=False) for name in found if name not in names]
+    return known + [
+        Measure(name, name.replace("_", " "), percent=False) for name in found if name not in names
+    ]
 
 
 def figure(method: Method, measure: Measure) -> Estimate | None:
@@ -146,7 +155,7 @@ def _difference_table(rows: Sequence[tuple[str, Estimate, Comparison]], measure:
             element("th", title, scope="row"),
             element("td", amount(found.value, percent=measure.percent, signed=True), class_="value"),
             element("td", interval(found, percent=measure.percent, signed=True)),
-            *(element("td", str(count)) for count in (each.wins, each.ties, each.losses, found.count)),
+            *(element("td", str(count)) for count in (each.wins, each.ties, each.losses, found.items)),
             element("td", "" if each.p_value is None else _p_text(each.p_value)),
         )
         for title, found, each in rows

@@ -14,17 +14,18 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
-    count: int
+    items: int
+    """How many it rests on."""
 
 
 def estimate_of(metric: Metric | None) -> Estimate | None:
     """The figures of a metric; None if it has none."""
     if metric is None or not metric.count:
         return None
-    figures = (metric.value, metric.low, metric.high)
-    if any(figure is None or not math.isfinite(figure) for figure in figures):
+    value, low, high = metric.value, metric.low, metric.high
+    if value is None or low is None or high is None or not all(map(math.isfinite, (value, low, high))):
         return None
-    return Estimate(*figures, metric.count)
+    return Estimate(value, low, high, metric.count)
 
 
 @dataclass(frozen=True)

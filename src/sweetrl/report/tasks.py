@@ -31,7 +31,9 @@ def _comparison(members: Sequence[tuple[int, Method]], number: int) -> Markup:
         _matrix(members, identity) if len(members) > 1 else None,
         _controls(members, identity, len(shown)),
         _list(members, shown, identity),
-        element("p", f"{left_out:,} more tasks are left out, first those on which all runs agree.", class_="note")
+        element(
+            "p", f"{left_out:,} more tasks are left out, first those on which all runs agree.", class_="note"
+        )
         if left_out
         else None,
         class_="tasks",
@@ -50,7 +52,6 @@ def value_of(score: TaskScore | None, *, by_success: bool) -> float | None:
 def _by_success(methods: Sequence[Method]) -> bool:
     """Pages are hardly ever perfect: of those, the reward tells more."""
     return not methods[0].scorer.startswith("frontend")
-
 
 
 def _chosen(methods: Sequence[Method]) -> tuple[list[str], int]:
@@ -77,10 +78,7 @@ def _matrix(members: Sequence[tuple[int, Method]], identity: str) -> Markup:
         element(
             "tr",
             _heading(colour, method, "row"),
-            *(
-                _duel(row, column, methods, identity, by_success=by_success)
-                for column in range(len(methods))
-            ),
+            *(_duel(row, column, methods, identity, by_success=by_success) for column in range(len(methods))),
         )
         for row, (colour, method) in enumerate(members)
     ]
@@ -105,7 +103,13 @@ def _duel(row: int, column: int, methods: Sequence[Method], identity: str, *, by
     wins = sum(a is not None and b is not None and a > b for a, b in pairs)
     label = f"{wins} of {len(pairs)} tasks: show those"
     button = element(
-        "button", str(wins), type="button", data_list=identity, data_better=row, data_worse=column, aria_label=label
+        "button",
+        str(wins),
+        type="button",
+        data_list=identity,
+        data_better=row,
+        data_worse=column,
+        aria_label=label,
     )
     return element("td", button)
 
