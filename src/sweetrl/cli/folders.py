@@ -7,6 +7,7 @@ folder itself or one below, have their log.
 
 import math
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,13 +15,14 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from sweetrl.cli.studio import SCREENSHOTS
 from sweetrl.errors import DataError, UsageError
-from sweetrl.records import RunCard, card_path, read_card, read_lines, read_records
+from sweetrl.records import RunCard, card_path, read_card, read_lines, read_records, unreadable
 from sweetrl.report.compose import Run
 from sweetrl.report.contents import Provenance, Training
-from sweetrl.types import Episode, Task, TurnCredit, Verdict
+from sweetrl.types import Episode, Metric, Task, TurnCredit, Verdict
 
 T = TypeVar("T")
 
@@ -29,6 +31,7 @@ EVALUATION = "evaluation"
 LOG, CARD = "log.jsonl", "sweetrl.json"
 """Of a trained model; `learning` defines them, and is too heavy to ask."""
 JOURNAL = "run.json"
+METRICS, LEAKS = "metrics.json", "leaking_dialogues"
 _HASH = re.compile("[0-9a-f]{16,128}")
 _FACTS = ("method", "kind", "learning_rate", "beta", "nll", "batch_size", "epochs", "seed")
 
@@ -123,6 +126,7 @@ class RunFolder:
             name=self.title,
             episodes=_Dialogues(folder / EPISODES),
             verdicts=_Records(folder / VERDICTS, Verdict),
+            metrics=_measured(folder / METRICS),
             credit=_Records(credit, TurnCredit) if credit.is_file() else (),
             tasks=tasks,
             picture=lambda name: _picture(folder / SCREENSHOTS, name),
@@ -134,8 +138,8 @@ class RunFolder:
         """The logs of the models that were trained here."""
         for folder in self._models:
             name = self.title if folder == self.path else f"{self.title}/{folder.name}"
-            card = _read_json(folder / CARD)
-            yield Training(name, read_log(folder / LOG), tuple(_settings(card)))
+            card = _read_json(folder / CARD, _ModelCard)
+            yield Training(name, read_log(folder / LOG), tuple(card.facts()))
 
     # -------- how it came about
 
@@ -147,23 +151,41 @@ class RunFolder:
                 if card_path(path).is_file():
                     yield _of_records(self._shown(path), read_card(path))
         for folder in self._models:
-            yield _of_model(self._shown(folder), _read_json(folder / CARD))
+            yield _of_model(self._shown(folder), _read_json(folder / CARD, _ModelCard))
 
     def _shown(self, path: Path) -> str:
         return f"{self.title}/{path.relative_to(self.path)}" if path != self.path else self.title
 
     def _journal(self) -> Iterator[Provenance]:
-        import shlex
-
         path = self.path / JOURNAL
-        entries = _read_json(path) if path.is_file() else []
-        if isinstance(entries, list) and entries:
-            commands = [
-                f"sweetrl {shlex.join(map(str, entry.get('arguments', [])))}  # {entry.get('seconds', '?')} s"
-                for entry in entries
-                if isinstance(entry, dict)
-            ]
-            yield Provenance(self._shown(path), (("stages", str(len(commands))),), "\n".join(commands))
+        stages = _read_json(path, list[_Stage]) if path.is_file() else []
+        if stages:
+            commands = [f"sweetrl {shlex.join(stage.arguments)}  # {stage.seconds:.1f} s" for stage in stages]
+            seconds = sum(stage.seconds for stage in stages)
+            facts = (("stages", str(len(stages))), ("wall clock", duration(seconds)))
+            yield Provenance(self._shown(path), facts, "\n".join(commands))
+
+
+class _Stage(Struct):
+    """A line of a recipe's journal."""
+
+    arguments: list[str]
+    seconds: float
+
+
+class _Measured(Struct):
+    """What a report takes from the figures of an evaluation; the others it can tell itself."""
+
+    metrics: dict[str, Metric]
+    fairness: tuple[Metric, ...] = ()
+
+
+def _measured(path: Path) -> tuple[Metric, ...]:
+    if not path.is_file():
+        return ()
+    found = _read_json(path, _Measured)
+    leaks = [metric for metric in found.fairness if metric.name == LEAKS]
+    return (*found.metrics.values(), *leaks)
 
 
 def _picture(folder: Path, name: str) -> bytes | None:
@@ -172,15 +194,13 @@ def _picture(folder: Path, name: str) -> bytes | None:
     return path.read_bytes() if _HASH.fullmatch(name) and path.is_file() else None
 
 
-def _read_json(path: Path) -> Any:
-    from sweetrl.records import unreadable
-
+def _read_json(path: Path, expected: type[T]) -> T:
     try:
-        return msgspec.json.decode(path.read_bytes())
+        return msgspec.json.decode(path.read_bytes(), type=expected)
     except OSError as error:
         raise unreadable(path, error) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"not valid JSON: {error}", path=path) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"not what it should be: {error}", path=path) from None
 
 
 def read_log(path: Path) -> dict[str, tuple[tuple[float, float], ...]]:
@@ -203,16 +223,24 @@ def read_log(path: Path) -> dict[str, tuple[tuple[float, float], ...]]:
 # ---------------------------------------------------------------- cards
 
 
-def _settings(card: Any) -> Iterator[tuple[str, str]]:
-    """The few settings that a reader of curves wants to know."""
-    if not isinstance(card, dict):
-        return
-    yield "from", str(card.get("model", "?"))
-    yield "examples", str(card.get("examples", "?"))
-    settings = card.get("settings", {})
-    for name in _FACTS:
-        if isinstance(settings, dict) and name in settings:
-            yield name.replace("_", " "), str(settings[name])
+class _ModelCard(Struct):
+    """What a report takes from a training card, of whatever method."""
+
+    model: str
+    settings: dict[str, Any]
+    examples: int = 0
+    data: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    started: str = ""
+    finished: str | None = None
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """The few settings that a reader of curves wants to know."""
+        yield "from", self.model
+        yield "examples", f"{self.examples:,}"
+        for name in _FACTS:
+            if name in self.settings:
+                yield name.replace("_", " "), str(self.settings[name])
 
 
 def _of_records(title: str, card: RunCard) -> Provenance:
@@ -228,20 +256,17 @@ def _of_records(title: str, card: RunCard) -> Provenance:
     return Provenance(title, facts, _indented(card.config))
 
 
-def _of_model(title: str, card: Any) -> Provenance:
-    if not isinstance(card, dict):
-        raise DataError(f"{title}: its {CARD} is not a training card")
-    settings, data = card.get("settings") or {}, card.get("data") or {}
+def _of_model(title: str, card: _ModelCard) -> Provenance:
     facts = (
-        ("command", f"sweetrl train {settings.get('method', '?')}"),
-        ("from", str(card.get("model", ""))),
-        ("seed", str(settings.get("seed", ""))),
-        ("started", str(card.get("started") or "")),
-        ("wall clock", wall_clock(card.get("started"), card.get("finished"))),
-        *((f"SHA-256 of {name}", str(value)) for name, value in data.items()),
-        ("versions", _versions(card.get("versions") or {})),
+        ("command", f"sweetrl train {card.settings.get('method', '')}"),
+        ("from", card.model),
+        ("seed", str(card.settings.get("seed", ""))),
+        ("started", card.started),
+        ("wall clock", wall_clock(card.started, card.finished)),
+        *((f"SHA-256 of {name}", value) for name, value in card.data.items()),
+        ("versions", _versions(card.versions)),
     )
-    return Provenance(title, facts, _indented(settings))
+    return Provenance(title, facts, _indented(card.settings))
 
 
 def _versions(versions: Mapping[str, str]) -> str:
@@ -252,14 +277,18 @@ def _indented(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value)).decode()
 
 
-def wall_clock(started: object, finished: object) -> str:
-    """The time between two timestamps: `1 h 4 min 10 s`, pauses between resumptions included."""
-    if not (isinstance(started, str) and isinstance(finished, str)):
+def wall_clock(started: str, finished: str | None) -> str:
+    """The time between two timestamps, pauses between resumptions included."""
+    if finished is None:
         return "not finished"
     try:
-        seconds = int((datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds())
+        return duration((datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds())
     except ValueError:
         return ""
-    hours, rest = divmod(seconds, 3600)
+
+
+def duration(seconds: float) -> str:
+    """`1 h 4 min 10 s`."""
+    hours, rest = divmod(round(seconds), 3600)
     parts = [(hours, "h"), (rest // 60, "min"), (rest % 60, "s")]
     return " ".join(f"{number} {unit}" for number, unit in parts if number) or "under 1 s"

@@ -183,12 +183,12 @@ class _Frame:
         return self.x(point.x), self.y(point.y)
 
 
-def line_plot(figure: Figure, *, width: float = 500, height: float = 290, colour: int = 0) -> Markup:
-    """The lines of a figure with their intervals; the first has the colour `colour`."""
+def line_plot(figure: Figure, colours: Sequence[int], *, width: float = 500, height: float = 290) -> Markup:
+    """The lines of a figure with their intervals, in these colours."""
     frame = _frame(figure, width, height)
     lines = [
-        _line_of(series, frame, figure, number + colour)
-        for number, series in enumerate(figure.series)
+        _line_of(series, frame, figure, colour)
+        for colour, series in zip(colours, figure.series, strict=True)
         if series.points
     ]
     described = f"{figure.title}: {figure.y_label} against {figure.x_label}"
@@ -330,7 +330,9 @@ def advantage_bar(value: float, scale: float) -> Markup:
     length = max(abs(share) * 46, 1.0)
     return element(
         "svg",
-        element("rect", x=50 if share >= 0 else 50 - length, y=2, width=length, height=10, rx=1.5),
+        element("rect", x=50 if share >= 0 else 50 - length, y=2, width=length, height=10, rx=1.5)
+        if share
+        else None,
         _line(50, 0, 50, 14, "axis"),
         viewBox="0 0 100 14",
         class_=f"advantage {'plus' if share >= 0 else 'minus'}",

@@ -37,6 +37,8 @@ class Run:
     verdicts: Iterable[Verdict]
     credit: Iterable[TurnCredit] = ()
     label: str = ""
+    metrics: tuple[Metric, ...] = ()
+    """Figures that cannot be told from the records alone."""
     tasks: Mapping[str, Task] = field(default_factory=dict)
     """Where they are known, examples show what was wanted."""
     picture: Callable[[str], bytes | None] = lambda _: None
@@ -90,7 +92,10 @@ def method_of(run: Run) -> Method:
         name=run.name,
         label=run.label,
         scorer=scorer,
-        metrics=tuple(_named(metric, scorer) for metric in figures.metrics.values()),
+        metrics=(
+            *(_named(metric, scorer) for metric in figures.metrics.values()),
+            *(metric for metric in run.metrics if metric.name not in figures.metrics),
+        ),
         dialogues=figures.dialogues + figures.failed,
         tasks={
             task: TaskScore(tally.answers[task], tally.successes[task], tally.reward(task))
@@ -112,7 +117,9 @@ def _named(metric: Metric, scorer: str) -> Metric:
 def credit_figure(runs: Sequence[Run]) -> Figure | None:
     """The mean advantage of each turn number, where a critic has judged the turns."""
     series = tuple(
-        Series(run.label or run.name, points) for run in runs if (points := tuple(_advantages(run.credit)))
+        Series(run.label or run.name, points, run.name)
+        for run in runs
+        if (points := tuple(_advantages(run.credit)))
     )
     if not series:
         return None

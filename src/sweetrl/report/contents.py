@@ -28,8 +28,12 @@ MEASURES = (
     Measure("tests_passed", "tests passed", meaning="Share of the hidden tests that the answers pass."),
     Measure("likeness", "likeness", meaning="How much the page looks like the wanted one."),
     Measure("turns", "turns", percent=False, meaning="How often the agent spoke, on average."),
+    Measure("coverage", "facts asked", meaning="Share of the hidden facts that the agent asked about."),
+    Measure("repeats", "repeats", percent=False, meaning="Questions asked twice, per dialogue."),
+    Measure("premature", "premature", meaning="Answers before everything that matters was asked."),
+    Measure("leaking_dialogues", "leaks", meaning="Dialogues in which the collaborator gave code away."),
 )
-"""What `compose` gives; other metrics are shown under their own name."""
+"""What sweetrl measures; metrics of other names are shown under those, as plain numbers."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,8 @@ class Series:
 
     label: str
     points: tuple[Point, ...]
+    method: str = ""
+    """Name of the method whose colour it has, if it belongs to one."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The section of example dialogues: what was said, what it earned, and which turn a critic thinks earned it."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from sweetrl.report.charts import advantage_bar, colour_class
@@ -27,23 +28,48 @@ _MARKS = {
 }
 
 
+@dataclass(frozen=True)
+class _Setting:
+    """What all dialogues of a page share."""
+
+    titles: Mapping[str, str]
+    """Of methods, by name."""
+    colours: Mapping[str, int]
+    scale: float
+    """The largest advantage."""
+    budget: PictureBudget
+
+    def title(self, example: Example) -> str:
+        return self.titles.get(example.method, example.method)
+
+    def swatch(self, example: Example) -> Markup:
+        colour = colour_class(self.colours.get(example.method, 0))
+        return element("span", class_=f"swatch {colour}", aria_hidden="true")
+
+
 def dialogues(contents: ReportContents) -> Markup:
     """All examples, task by task."""
-    colours = {method.name: number for number, method in enumerate(contents.methods)}
-    titles = {method.name: method.title for method in contents.methods}
-    budget = PictureBudget()
-    scale = _scale(contents.examples)
-    parts = [
-        _task(task, list(examples), titles, colours, scale, budget)
-        for task, examples in groupby(contents.examples, key=lambda each: each.episode.task_id)
-    ]
-    if any(example.credit for example in contents.examples):
-        parts.insert(0, _key(contents.examples, scale))
-    if contents.left_out:
-        parts.append(
-            element("p", f"{contents.left_out:,} more dialogues are left out of this page.", class_="note")
-        )
-    return join(parts)
+    if not contents.examples:
+        return Markup()
+    setting = _Setting(
+        titles={method.name: method.title for method in contents.methods},
+        colours={method.name: number for number, method in enumerate(contents.methods)},
+        scale=_scale(contents.examples),
+        budget=PictureBudget(),
+    )
+    left_out = f"{contents.left_out:,} more dialogues are left out of this page."
+    return join(
+        [
+            _key(contents.examples, setting.scale)
+            if any(each.credit for each in contents.examples)
+            else None,
+            *(
+                _task(task, list(examples), setting)
+                for task, examples in groupby(contents.examples, key=lambda each: each.episode.task_id)
+            ),
+            element("p", left_out, class_="note") if contents.left_out else None,
+        ]
+    )
 
 
 def _scale(examples: Sequence[Example]) -> float:
@@ -70,31 +96,15 @@ def _key(examples: Sequence[Example], scale: float) -> Markup:
     )
 
 
-def _task(
-    task: str,
-    examples: Sequence[Example],
-    titles: Mapping[str, str],
-    colours: Mapping[str, int],
-    scale: float,
-    budget: PictureBudget,
-) -> Markup:
-    request = examples[0].episode.request
+def _task(task: str, examples: Sequence[Example], setting: _Setting) -> Markup:
     reference = next((each.reference for each in examples if each.reference), None)
-    wanted = (
-        element("details", element("summary", "What was wanted"), _source(reference), class_="folded")
-        if reference
-        else None
-    )
     return element(
         "article",
         element("h3", element("code", excerpt(task, 100))),
-        element("div", message(request, limit=REQUEST_CHARACTERS), class_="task-request"),
-        wanted,
-        _gallery(examples, titles, budget),
-        *(
-            _dialogue(each, titles.get(each.method, each.method), colours.get(each.method, 0), scale, budget)
-            for each in examples
-        ),
+        element("div", message(examples[0].episode.request, limit=REQUEST_CHARACTERS), class_="task-request"),
+        _fold("What was wanted", _source(reference)) if reference else None,
+        _gallery(examples, setting),
+        *(_dialogue(each, setting) for each in examples),
         class_="example",
     )
 
@@ -104,34 +114,37 @@ def _source(reference: str) -> Markup:
     return join([code_block(shown), cut_note(left_out) if left_out else None])
 
 
-def _gallery(examples: Sequence[Example], titles: Mapping[str, str], budget: PictureBudget) -> Markup | None:
+def _gallery(examples: Sequence[Example], setting: _Setting) -> Markup | None:
     """The wanted page and the answers of all methods side by side."""
     reference = next((each.pictures.reference for each in examples if each.pictures.reference), None)
-    shown = [budget.show(reference, "the wanted page", "wanted")]
+    shown = [setting.budget.show(reference, "the wanted page", "wanted")]
     for each in examples:
-        title = titles.get(each.method, each.method)
+        title = excerpt(setting.title(each), 60)
         earned = "" if each.verdict is None or each.verdict.reward is None else f": {each.verdict.reward:.3f}"
-        shown.append(budget.show(each.pictures.answer, f"the page of {title}", f"{title}{earned}"))
+        shown.append(setting.budget.show(each.pictures.answer, f"the page of {title}", f"{title}{earned}"))
     return element("div", *shown, class_="gallery") if any(shown) else None
 
 
 # ---------------------------------------------------------------- one dialogue
 
 
-def _dialogue(example: Example, title: str, colour: int, scale: float, budget: PictureBudget) -> Markup:
+def _dialogue(example: Example, setting: _Setting) -> Markup:
     episode = example.episode
     credit = {each.turn: each for each in example.credit}
     turns = [
         part
         for number, turn in enumerate(episode.turns[:TURNS])
-        for part in _turn(number, turn, credit.get(number), scale, example, budget)
+        for part in (
+            _turn(number, turn, credit.get(number), setting.scale),
+            None if turn.reply is None else _reply(turn.reply, number, example, setting.budget),
+        )
     ]
     if len(episode.turns) > TURNS:
         turns.append(element("li", f"… {len(episode.turns) - TURNS} more turns", class_="cut"))
     failure = None if episode.failure is None else element("p", _failure_text(example), class_="warning")
     return element(
         "details",
-        _heading(example, title, colour),
+        _heading(example, setting),
         element("ol", *turns, class_="chat credited" if credit else "chat"),
         failure,
         _verdict(example.verdict) if example.verdict is not None else None,
@@ -145,14 +158,13 @@ def _failure_text(example: Example) -> str:
     return excerpt(f"Broken off: {failure.stage}: {failure.kind}: {failure.message}", 400)
 
 
-def _heading(example: Example, title: str, colour: int) -> Markup:
+def _heading(example: Example, setting: _Setting) -> Markup:
     episode = example.episode
     count = f"{len(episode.turns)} {'turn' if len(episode.turns) == 1 else 'turns'}"
-    swatch = element("span", class_=f"swatch {colour_class(colour)}", aria_hidden="true")
     return element(
         "summary",
-        swatch,
-        element("strong", excerpt(title, 60)),
+        setting.swatch(example),
+        element("strong", excerpt(setting.title(example), 60)),
         _outcome(example.verdict),
         element("span", f"{count}, {episode.ending.replace('_', ' ')}", class_="facts"),
     )
@@ -169,11 +181,9 @@ def _outcome(verdict: Verdict | None) -> Markup:
     return element("span", f"✗ reward {earned} %", class_="outcome failure")
 
 
-def _turn(
-    number: int, turn: Turn, credit: TurnCredit | None, scale: float, example: Example, budget: PictureBudget
-) -> Iterator[Markup]:
+def _turn(number: int, turn: Turn, credit: TurnCredit | None, scale: float) -> Markup:
     thought = turn.output if turn.output.strip() != turn.said.strip() else ""
-    yield element(
+    return element(
         "li",
         element("div", f"agent · turn {number + 1}", class_="who"),
         _credit(credit, scale),
@@ -186,8 +196,6 @@ def _turn(
         ),
         class_="agent",
     )
-    if turn.reply is not None:
-        yield _reply(turn.reply, number, example, budget)
 
 
 def _reply(reply: Reply, number: int, example: Example, budget: PictureBudget) -> Markup:

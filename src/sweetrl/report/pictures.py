@@ -33,7 +33,7 @@ class PictureBudget:
         self._room -= len(png)
         width, height = size
         address = "data:image/png;base64," + base64.b64encode(png).decode()
-        image = element("img", src=address, alt=alternative, width=width, height=height, loading="lazy")
+        image = element("img", src=address, alt=alternative, width=width, height=height)
         zoom = element("button", image, type="button", class_="zoom", aria_label=f"{alternative}: enlarge")
         return element("figure", zoom, element("figcaption", caption), class_="picture")
 

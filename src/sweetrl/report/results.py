@@ -1,6 +1,6 @@
 """The sections about figures: results, paired differences, extra figures, training curves."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from sweetrl.report import charts
@@ -174,16 +174,20 @@ def _p_text(value: float) -> str:
 
 def figures(contents: ReportContents) -> Markup:
     """Each extra figure with its legend, caption and numbers."""
-    return element("div", *map(_figure, contents.figures), class_="figures")
+    methods = {method.name: number for number, method in enumerate(contents.methods)}
+    return element("div", *(_figure(each, methods) for each in contents.figures), class_="figures")
 
 
-def _figure(figure: Figure) -> Markup:
-    named = [(number, series.label) for number, series in enumerate(figure.series) if series.label]
+def _figure(figure: Figure, methods: Mapping[str, int]) -> Markup:
+    colours = [methods.get(series.method, number) for number, series in enumerate(figure.series)]
+    named = [
+        (colour, series.label) for colour, series in zip(colours, figure.series, strict=True) if series.label
+    ]
     return element(
         "figure",
         element("h3", figure.title),
         element("p", figure.y_label + (", %" if figure.percent else ""), class_="axis-title"),
-        charts.line_plot(figure),
+        charts.line_plot(figure, colours),
         charts.legend(named) if named else None,
         element("figcaption", figure.caption) if figure.caption else None,
         charts.points_table(figure),
@@ -227,7 +231,7 @@ def curves(training: Training) -> list[Figure]:
 
 def _curve(figure: Figure, number: int) -> Markup:
     title = figure.title + (", %" if figure.percent else "")
-    plot = charts.line_plot(figure, width=250, height=165, colour=number)
+    plot = charts.line_plot(figure, [number], width=250, height=165)
     return element("figure", element("figcaption", title, class_="panel-title"), plot)
 
 
