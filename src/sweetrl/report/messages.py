@@ -11,7 +11,7 @@ FOLDED_LINES: dict[Language, int] = {"python": 30, "html": 8, "text": 30}
 """Longer code is folded away: of a page, the picture says more."""
 
 _FENCE = re.compile(r"```[ \t]*(?P<label>[\w+-]*)[^\n]*\n(?P<code>(?s:.*?))(?:\n[ \t]*```|\Z)")
-_PAGE = re.compile(r"(?:<!doctype\s[^<>]{0,200}>\s*)?<html\b(?s:.*)(?:</html\s*>|\Z)", re.IGNORECASE)
+_PAGE = re.compile(r"(?:<!doctype\s[^<>]{0,200}>\s*)?<html\b(?s:.*</html\s*>|.*)", re.IGNORECASE)
 _CODE = re.compile(r"^(?:def|class|import|from|async def|@\w+)\b", re.MULTILINE)
 _LANGUAGES: dict[str, Language] = {"python": "python", "py": "python", "html": "html"}
 
