@@ -107,7 +107,7 @@ async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summar
     models = Models(plan.endpoint_options(), meter)
     studio = Studio(output / "screenshots", pictures=plan.pictures)
     try:
-        agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models)
+        agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models, tasks)
         collaborator, collaborator_settings = seat_collaborator(
             plan.collaborator, kind, tasks, models, studio
         )

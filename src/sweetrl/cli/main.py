@@ -115,7 +115,9 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    console.note(f"error: {message}")
+    # Under torchrun all processes of a machine meet the same bad input; the first one says it.
+    if code != 2 or os.environ.get("LOCAL_RANK", "0") == "0":
+        console.note(f"error: {message}")
     return code
 
 
