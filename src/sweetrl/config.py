@@ -227,7 +227,10 @@ def _apply(content: dict[str, Any], change: str) -> None:
         content = content.setdefault(section, {})
         if not isinstance(content, dict):
             raise ConfigError(f"--set {change}: {section} is a value, not a section")
-    content[last] = _value(text.strip())
+    if text.strip():
+        content[last] = _value(text.strip())
+    else:
+        content.pop(last, None)
 
 
 def _value(text: str) -> Any:

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -333,31 +333,70 @@ def test_a_server_that_does_not_come_up_is_one_line(
     assert "Traceback" not in ended.err
 
 
-def test_an_interrupt_reaches_the_stage_and_the_same_command_goes_on(recipe: Path) -> None:
-    script = (
-        "import sys; from sweetrl.cli import road; whole = road.stages\n"
-        "road.stages = lambda loaded: whole(loaded)[:1]\n"
-        "from sweetrl.cli.main import main; main()"
-    )
-    words = [
-        sys.executable,
-        "-c",
-        script,
-        "run",
-        str(recipe),
-        "--set",
-        "method=none",
-        "--set",
-        "evaluation.attempts=9000",
-    ]
+# ---------------------------------------------------------------- ends that nobody planned
+
+
+@pytest.fixture
+def endless(recipe: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A run in the middle of a stage that would take very long, in a session of its own."""
+    changes = ("--set", "method=none", "--set", "evaluation.attempts=9000")
+    words = [sys.executable, "-m", "sweetrl", "run", str(recipe), *changes]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         written = recipe.parent / "run" / "evaluation" / "episodes.jsonl"
         while not (written.exists() and written.stat().st_size):
             assert process.poll() is None
             time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def served(recipe: Path) -> Path:
+    """Adds a server to the recipe, of two processes; the file that it writes the second one's id to."""
+    port, pid = free_port(), recipe.parent / "pid"
+    server = f"{sys.executable} -m http.server {port} --bind 127.0.0.1 & echo $! > {pid}; wait"
+    with_server(recipe, server, port)
+    return pid
+
+
+def children_of(process: int) -> set[int]:
+    listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return {int(each) for each in listed}.union(*(children_of(int(each)) for each in listed))
+
+
+def await_end_of(processes: set[int]) -> None:
+    while any(Path(f"/proc/{each}").exists() for each in processes):
+        time.sleep(0.05)
+
+
+def test_a_request_to_end_leaves_neither_stage_nor_server(
+    served: Path, endless: "subprocess.Popen[str]"
+) -> None:
+    started = children_of(endless.pid)
+    assert int(served.read_text()) in started
+    endless.terminate()
+    _, said = endless.communicate(timeout=60)
+    assert endless.returncode == 130, said
+    assert said.splitlines()[-1] == (
+        "interrupted: in the stage evaluation-rollout; the same command goes on with it"
+    )
+    await_end_of(started)
+
+
+def test_a_killed_run_takes_stage_and_server_with_it(served: Path, endless: "subprocess.Popen[str]") -> None:
+    started = children_of(endless.pid)
+    assert int(served.read_text()) in started
+    endless.kill()
+    await_end_of(started)
+
+
+def test_an_interrupt_reaches_the_stage_and_the_same_command_goes_on(
+    recipe: Path, endless: "subprocess.Popen[str]"
+) -> None:
+    written = recipe.parent / "run" / "evaluation" / "episodes.jsonl"
+    os.killpg(endless.pid, signal.SIGINT)
+    _, said = endless.communicate(timeout=60)
+    assert endless.returncode == 130, said
     assert "the same command goes on" in said
     held = len(list(read_records(written, Episode)))
     assert 0 < held < 27000

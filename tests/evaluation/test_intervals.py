@@ -88,6 +88,18 @@ def test_the_same_seed_gives_the_same_interval_in_batches_of_any_size(monkeypatc
     assert clustered_mean("tests", sums, counts, seed=8) != whole
 
 
+@given(st.permutations(range(20)))
+def test_the_order_of_the_tasks_makes_no_difference(order):
+    sums, counts = simulated_tasks(np.random.default_rng(6), 20)
+    assert clustered_mean("tests", sums[order], counts[order]) == clustered_mean("tests", sums, counts)
+
+
+def test_the_order_in_which_rewards_were_added_up_makes_no_difference():
+    one, other = 0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1
+    assert one != other
+    assert clustered_mean("tests", [one, 1], [3, 2]) == clustered_mean("tests", [other, 1], [3, 2])
+
+
 def expanded_tail(tasks: int) -> float:
     return norm.cdf(-np.sqrt(tasks / (tasks - 1)) * student.ppf(0.975, tasks - 1))
 
@@ -99,6 +111,7 @@ def test_few_tasks_have_thinner_tails(tasks):
 
 def test_the_interval_is_the_naive_bootstrap_s():
     sums, counts = simulated_tasks(np.random.default_rng(4), 30)
+    sums, counts = zip(*sorted(zip(sums, counts, strict=True)), strict=True)
     generator = np.random.default_rng(9)
     means = []
     for _ in range(intervals.RESAMPLES):

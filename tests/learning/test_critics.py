@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from models.tiny_llama import save_tiny_llama, tiny_tokenizer
-from sweetrl.errors import DataError, UsageError
+from sweetrl.errors import DataError, ModelError, UsageError
 from sweetrl.learning.batches import Example, collate
 from sweetrl.learning.critics import (
     CRITIC_CARD,
@@ -336,10 +336,17 @@ def test_a_tokenizer_without_a_chat_template_is_one_clear_line(tmp_path: Path, s
         load_critic(folder)
 
 
-def test_a_turn_longer_than_the_context_names_the_task(tmp_path: Path, seed_model: Path) -> None:
-    critic = load_critic(trained(tmp_path, card(seed_model, max_tokens=20)))
-    with pytest.raises(DataError, match=r"^t: turn 2 alone has \d+ tokens"):
-        advantages(critic)
+@pytest.mark.parametrize("kind", list(CriticKind))
+def test_a_turn_longer_than_the_context_is_a_failure_of_that_turn_alone(
+    tmp_path: Path, seed_model: Path, kind: CriticKind
+) -> None:
+    critic = load_critic(trained(tmp_path, card(seed_model, kind=kind, max_tokens=400)))
+    with pytest.raises(
+        ModelError, match=r"^t: turn 2 alone has \d+ tokens .* that the critic reads$"
+    ) as failed:
+        advantages(critic, outputs=["Why?", "word " * 200])
+    assert failed.value.kind == "context_length"
+    assert len(advantages(critic)) == len(OUTPUTS)
 
 
 def test_long_histories_are_judged_by_their_latest_turns(tmp_path: Path, seed_model: Path) -> None:

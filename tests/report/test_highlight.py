@@ -15,7 +15,9 @@ def test_colour_changes_no_character(code, language):
 
 
 def coloured(code, language):
-    return [(node.classes[0].removeprefix("code-"), node.text) for node in read(highlight(code, language)).all()]
+    return [
+        (node.classes[0].removeprefix("code-"), node.text) for node in read(highlight(code, language)).all()
+    ]
 
 
 def test_python_has_its_words_coloured():
@@ -35,7 +37,7 @@ def test_a_python_string_is_one_piece(literal):
 
 
 def test_html_has_tags_and_attributes_coloured_but_not_its_prose():
-    code = "<p class=\"a > b\">it's <!-- <b> -->fine</p>"
+    code = '<p class="a > b">it\'s <!-- <b> -->fine</p>'
     assert coloured(code, "html") == [
         ("keyword", "<p"),
         ("string", '"a > b"'),

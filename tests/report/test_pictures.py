@@ -24,7 +24,13 @@ def test_no_picture_is_nothing():
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"<svg onload=alert(1)>", b"GIF89a" + bytes(50), png(30, 20)[:20], b"\x89PNG\r\n\x1a\n" + bytes(40)],
+    [
+        b"",
+        b"<svg onload=alert(1)>",
+        b"GIF89a" + bytes(50),
+        png(30, 20)[:20],
+        b"\x89PNG\r\n\x1a\n" + bytes(40),
+    ],
 )
 def test_what_is_no_png_is_left_out_with_a_note(content):
     shown = read(PictureBudget().show(content, "a", "b"))

@@ -16,10 +16,12 @@ import typer
 
 from sweetrl.cli import (
     candidates,
+    compare,
     console,
     credit,
     doctor,
     episodes,
+    evaluate,
     fairness,
     pairs,
     play,
@@ -65,6 +67,8 @@ app.command()(doctor.doctor)
 app.command()(rollout.rollout)
 app.add_typer(episodes.app, name="episodes")
 app.command()(fairness.fairness)
+app.command()(evaluate.evaluate)
+app.command()(compare.compare)
 app.command()(play.play)
 app.command()(pairs.pairs)
 app.command()(candidates.candidates)
@@ -113,7 +117,9 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    console.note(f"error: {message}")
+    # Under torchrun all processes of a machine meet the same bad input; the first one says it.
+    if code != 2 or os.environ.get("LOCAL_RANK", "0") == "0":
+        console.note(f"error: {message}")
     return code
 
 

@@ -72,7 +72,7 @@ def clustered_mean(
     totals, sizes = np.asarray(sums, np.float64), np.asarray(counts, np.int64)
     if totals.shape != sizes.shape or totals.ndim != 1:
         raise ValueError(f"one sum and one count per task, not {totals.shape} and {sizes.shape}")
-    totals, sizes = totals[sizes > 0], sizes[sizes > 0]
+    totals, sizes = _in_order(totals[sizes > 0], sizes[sizes > 0])
     count = int(sizes.sum())
     if count == 0:
         return Metric(name, None, None, None, 0, unscored)
@@ -84,6 +84,18 @@ def clustered_mean(
     else:
         low, high = middle(_resampled_means(totals, sizes, seed), len(sizes))
     return Metric(name, mean, low, high, count, unscored)
+
+
+def _in_order(
+    totals: NDArray[np.float64], sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The tasks sorted, and sums without what depends on the order of their terms.
+
+    Dialogues end in any order. The same ones must give the same figures all the same.
+    """
+    totals = np.round(totals, 12)
+    order = np.lexsort((sizes, totals))
+    return totals[order], sizes[order]
 
 
 def middle(draws: NDArray[np.float64], tasks: int) -> tuple[float, float]:

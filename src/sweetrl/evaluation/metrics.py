@@ -13,7 +13,7 @@ from sweetrl.errors import DataError
 from sweetrl.evaluation.intervals import clustered_mean, clustered_share
 from sweetrl.evaluation.scores import TaskTally
 from sweetrl.prompts import TURN_LIMIT
-from sweetrl.types import Ending, Episode, Metric, Task, Verdict
+from sweetrl.types import Ending, Episode, Metric, RunMetrics, Task, Verdict
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,6 @@ class Asking(Struct, frozen=True, kw_only=True):
     """Questions about something that had been asked before."""
     premature: bool
     """The agent chose to answer with a fact that matters unasked."""
-
-
-class RunMetrics(Struct, frozen=True, kw_only=True):
-    """The figures of a run, and what they rest on."""
-
-    tasks: int
-    dialogues: int
-    """Whole ones: answered, or at the turn limit."""
-    failed: int
-    """Dialogues that broke down through no fault of the agent."""
-    unscored: int
-    """Whole dialogues without a reward."""
-    metrics: dict[str, Metric]
-    """By name: success, reward, turns and, where facts are known, coverage, repeats and premature."""
 
 
 def assess_asking(task: Task, episode: Episode, tracker: FactTracker) -> Asking:

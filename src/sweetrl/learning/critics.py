@@ -22,13 +22,13 @@ from msgspec import Struct
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from sweetrl.errors import DataError, UsageError
+from sweetrl.errors import DataError, ModelError, UsageError
 from sweetrl.learning.heads import candidate_scores, load_score_head
 from sweetrl.learning.logprobs import candidate_logprobs
 from sweetrl.learning.losses import Normalisation, turn_advantages
 from sweetrl.learning.reference import model_digest
 from sweetrl.learning.settings import CriticKind
-from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates
+from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates, TooLongError
 from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
 from sweetrl.protocols import TurnCritic
@@ -105,9 +105,13 @@ class Reading:
 
     def candidates(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> EncodedCandidates:
         """The tokens of a history and of each output."""
-        return self.encoder.candidates(
-            history, outputs, system=self.system(task), privileged=self.privileged(task), name=task.id
-        )
+        try:
+            return self.encoder.candidates(
+                history, outputs, system=self.system(task), privileged=self.privileged(task), name=task.id
+            )
+        except TooLongError as error:
+            # One item that the critic cannot judge: the others go on.
+            raise ModelError(f"{error.reason} that the critic reads", kind="context_length") from error
 
 
 class _ByTokens:
