@@ -42,7 +42,7 @@ def load_config(path: str) -> Any:
 
 def _attention(config: Any) -> str:
     """PyTorch's, unless the architecture computes what that does not (Gemma 2 caps the logits of attention)."""
-    known = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    known: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     classes = known if isinstance(known, tuple) else (known,)
     return "sdpa" if all(each._supports_sdpa for each in classes) else "eager"
 
