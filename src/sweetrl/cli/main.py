@@ -20,6 +20,7 @@ from sweetrl.cli import (
     credit,
     doctor,
     episodes,
+    evaluate,
     fairness,
     pairs,
     play,
@@ -64,6 +65,7 @@ app.command()(doctor.doctor)
 app.command()(rollout.rollout)
 app.add_typer(episodes.app, name="episodes")
 app.command()(fairness.fairness)
+app.command()(evaluate.evaluate)
 app.command()(play.play)
 app.command()(pairs.pairs)
 app.command()(candidates.candidates)
