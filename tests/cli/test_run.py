@@ -105,6 +105,13 @@ def test_other_methods_need_fewer_stages(recipe: Path, method: str, wanted: list
     assert set(planned) <= set(NAMES)
 
 
+def test_a_value_function_is_trained_without_pairs(recipe: Path) -> None:
+    planned = stages(load_recipe(recipe, ["candidates={}", "critic={model='m', kind='value'}"]))
+    assert [stage.name for stage in planned[:3]] == ["rollout", "score", "train-critic"]
+    assert str(recipe.parent / "run" / "verdicts.jsonl") in planned[2].inputs
+    assert "--pairs" not in planned[2].arguments
+
+
 def test_dialogues_that_were_held_already_are_not_held_again(recipe: Path) -> None:
     planned = stages(load_recipe(recipe, ["episodes=old.jsonl"]))
     assert planned[0].name == "score"
