@@ -22,6 +22,7 @@ from sweetrl.cli import (
     episodes,
     evaluate,
     fairness,
+    make_model,
     pairs,
     play,
     rank,
@@ -73,6 +74,7 @@ app.command()(rank.rank)
 app.command()(turn_pairs.turn_pairs)
 app.add_typer(train.app, name="train")
 app.command()(credit.credit)
+app.command()(make_model.make_model)
 app.command()(run_command.run)
 
 
