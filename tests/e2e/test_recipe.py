@@ -22,7 +22,7 @@ from sweetrl.records import read_records
 from sweetrl.types import BackendSecret, Episode, Kind, Task, TurnPair, Verdict
 
 RECORDS = ("episodes", "verdicts", "pairs", "candidates", "ranked", "turn_pairs")
-STAGES = 10
+STAGES = 9
 
 
 def agent(body: dict[str, Any], sample: int) -> str:

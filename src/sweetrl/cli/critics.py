@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KINDS = {
     "judge": "judge:MODEL, a language model that is asked",
-    "zero": "zero:hf:PATH, a language model that was not trained for it",
+    "zero": "zero:hf:PATH or zero:mini, a language model that was not trained for it",
     "value": "value:DIR, a trained value function",
     "scripted": "scripted:NAME, a critic without a model",
 }
@@ -29,17 +29,34 @@ CriticOption = Annotated[
         help="The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL or scripted:overlap.",
     ),
 ]
+CriticPrompt = Annotated[
+    Path | None,
+    typer.Option(
+        "--critic-prompt", metavar="FILE", help="Text around {hidden_information}, for a critic zero:hf:PATH."
+    ),
+]
 
 
-def open_critic(spec: str, models: "Models") -> "tuple[TurnCritic, dict[str, Any]]":
-    """The critic, and what of it shapes an advantage. Its chat models are closed with `models`."""
+def open_critic(
+    spec: str, models: "Models", prompt_file: Path | None = None
+) -> "tuple[TurnCritic, dict[str, Any]]":
+    """The critic, and what of it shapes an advantage. Its chat models are closed with `models`.
+
+    The prompt is for a critic without training; a trained one has that of its training.
+    """
     kind, colon, rest = spec.partition(":")
+    if prompt_file is not None and not (kind == "zero" and colon):
+        raise UsageError(
+            f"only a critic zero:hf:PATH is told of the reference here, not {spec}; leave out --critic-prompt"
+        )
     if not (kind in KINDS and colon):
         critic = _trained(spec)
     elif not rest:
         raise UsageError(f"'{spec}' lacks its second half; write {KINDS[kind]}")
+    elif kind == "zero":
+        critic = _zero(rest, prompt_file)
     else:
-        critic = {"judge": _judge, "zero": _zero, "value": _value, "scripted": _scripted}[kind](rest, models)
+        critic = {"judge": _judge, "value": _value, "scripted": _scripted}[kind](rest, models)
     return critic, {"critic": critic.name}
 
 
@@ -58,15 +75,19 @@ def _scripted(name: str, _: "Models") -> "TurnCritic":
     return critic_named(name)
 
 
-def _zero(spec: str, _: "Models") -> "TurnCritic":
-    from sweetrl.models import parse_spec
+def _zero(spec: str, prompt_file: Path | None) -> "TurnCritic":
+    from sweetrl.cli.players import read_prompt
+    from sweetrl.models import located, parse_spec
 
     model = parse_spec(spec)
-    if model.kind != "hf":
+    if model.kind not in ("hf", "shipped"):
         raise UsageError(
             f"'zero:{spec}': log-probabilities of a text need the model itself; write zero:hf:PATH"
         )
-    critic: TurnCritic = _critics().load_knowing_critic(model.model)
+    told = read_prompt(prompt_file)
+    if told is not None:
+        told.check(needed=["hidden_information"], offered=["hidden_information"])
+    critic: TurnCritic = _critics().load_knowing_critic(located(model.model), privileged=told)
     return critic
 
 

@@ -38,6 +38,7 @@ class _Counter:
         self._assumed = recipe.estimate
         self._by_command: dict[str, Callable[[Stage], Cost]] = {
             "rollout": self._rollout,
+            "evaluate": self._evaluate,
             "candidates": self._candidates,
             "rank": self._rank,
             "train": self._train,
@@ -48,8 +49,13 @@ class _Counter:
         count = self._by_command.get(stage.arguments[0])
         return Cost(requests=0, tokens=0) if count is None else count(stage)
 
-    def _rollout(self, stage: Stage) -> Cost:
-        dialogues = self._test_dialogues() if stage.name.startswith("evaluation") else self._dialogues()
+    def _rollout(self, _: Stage) -> Cost:
+        return self._held(self._dialogues())
+
+    def _evaluate(self, _: Stage) -> Cost:
+        return self._held(self._test_dialogues())
+
+    def _held(self, dialogues: int | None) -> Cost:
         if dialogues is None:
             return Cost()
         turns = self._assumed.turns

@@ -7,6 +7,7 @@ import typer
 
 from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.critics import CriticPrompt
 from sweetrl.cli.fairness import fairness_of
 from sweetrl.cli.figures import metrics_table
 from sweetrl.cli.judging import Source, judge, opened_bench
@@ -66,6 +67,7 @@ def evaluate(
     guard: GuardFlag = False,
     best_of: BestOf = 1,
     critic: Critic = None,
+    critic_prompt: CriticPrompt = None,
     show: ShowOption = "pictures",
     request_timeout: RequestTimeout = 300.0,
     request_attempts: RequestAttempts = 12,
@@ -92,6 +94,7 @@ def evaluate(
         guard=guard,
         best_of=best_of,
         critic=critic,
+        critic_prompt=critic_prompt,
         pictures=show == "pictures",
         turn_limit=turn_limit,
         single_turn=single_turn,

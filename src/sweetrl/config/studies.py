@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta
 
 from sweetrl.config.recipes import (
@@ -125,7 +126,7 @@ class Study(Section, frozen=True, kw_only=True):
     policy: TrainNumbers = TrainNumbers()
     """What all methods share."""
     evaluation: StudyEvaluation = StudyEvaluation()
-    critics: dict[str, StudyCritic] = {}
+    critics: dict[str, StudyCritic] = msgspec.field(default_factory=dict)
     methods: dict[str, StudyMethod]
     best_of: BestOfSettings | None = None
     sizes: SizeSettings | None = None

@@ -17,6 +17,7 @@ __all__ = [
     "ModelSpec",
     "Price",
     "ScriptedModel",
+    "located",
     "open_model",
     "parse_spec",
 ]
