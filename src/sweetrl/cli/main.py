@@ -16,6 +16,7 @@ import typer
 
 from sweetrl.cli import (
     candidates,
+    compare,
     console,
     credit,
     doctor,
@@ -67,6 +68,7 @@ app.command()(rollout.rollout)
 app.add_typer(episodes.app, name="episodes")
 app.command()(fairness.fairness)
 app.command()(evaluate.evaluate)
+app.command()(compare.compare)
 app.command()(play.play)
 app.command()(pairs.pairs)
 app.command()(candidates.candidates)
