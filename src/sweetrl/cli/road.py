@@ -110,6 +110,8 @@ class _Road:
                 "tasks": recipe.tasks.train,
                 "episodes": self._episodes,
                 "candidates": folder / "candidates.jsonl",
+                "judge-prompt": recipe.candidates.judge_prompt,
+                "judge-rounds": recipe.candidates.judge_rounds,
                 "concurrency": recipe.candidates.rank_concurrency,
             },
             folder / "ranked.jsonl",
