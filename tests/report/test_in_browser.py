@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from report.samples import credit, episode, png, records, verdict
-from sweetrl.browser import find_browser
+from sweetrl.browser import WebAssets, find_browser
 from sweetrl.browser.chromium import launch, write_font_configuration
 from sweetrl.errors import UsageError
 from sweetrl.report import (
@@ -115,7 +115,7 @@ def browser(run: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
         program = find_browser()
     except UsageError as error:
         pytest.skip(str(error))
-    fonts = write_font_configuration(tmp_path_factory.mktemp("fonts"), Path("/usr/share/fonts"))
+    fonts = write_font_configuration(tmp_path_factory.mktemp("fonts"), WebAssets().fonts)
 
     async def start() -> tuple[Any, Any]:
         playwright = await playwright_api.async_playwright().start()
@@ -167,13 +167,16 @@ def test_nothing_that_models_wrote_runs_or_is_fetched(opened, run, tmp_path) -> 
 
     async def use() -> dict[str, Any]:
         page = tab.page
-        await page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
-        for point in await page.query_selector_all("[data-tip]"):
-            await point.dispatch_event("pointermove", {"bubbles": True})
-        for button in await page.query_selector_all("button"):
-            await button.dispatch_event("click")
+        await page.evaluate(
+            """() => {
+                for (const each of document.querySelectorAll("details")) each.open = true;
+                for (const each of document.querySelectorAll("[data-tip]"))
+                    each.dispatchEvent(new PointerEvent("pointermove", { bubbles: true }));
+                for (const each of document.querySelectorAll("button")) each.click();
+            }"""
+        )
         await page.keyboard.press("Escape")
-        await page.wait_for_timeout(200)
+        await page.wait_for_load_state("networkidle")
         return await page.evaluate(
             """() => ({
                 hit: window.hit ?? null,
