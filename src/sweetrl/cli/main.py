@@ -23,6 +23,7 @@ from sweetrl.cli import (
     episodes,
     evaluate,
     fairness,
+    make_model,
     pairs,
     play,
     rank,
@@ -77,6 +78,7 @@ app.command()(turn_pairs.turn_pairs)
 app.add_typer(train.app, name="train")
 app.command()(credit.credit)
 app.command()(report.report)
+app.command()(make_model.make_model)
 app.command()(run_command.run)
 
 
