@@ -33,7 +33,7 @@ from sweetrl.cli.rollout import (
     TurnLimitOption,
     player_of,
 )
-from sweetrl.cli.studio import SimilarityOption
+from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
 from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _measured(
     known, episodes, verdicts = load_tasks(source), folder / "episodes.jsonl", folder / "verdicts.jsonl"
     dialogues = Source(known, None, episodes)
     total, kind = dialogues.validate()
-    with opened_bench(kind, **bench_options) as bench:
+    with opened_bench(kind, **bench_options, screenshots=folder / SCREENSHOTS) as bench:
         judge(dialogues, total, verdicts, bench, silent=silent)
     run = _figures(known, episodes, verdicts, turn_limit)
     write_atomically(folder / METRICS, msgspec.json.format(msgspec.json.encode(run)) + b"\n")

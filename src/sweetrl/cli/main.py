@@ -27,6 +27,7 @@ from sweetrl.cli import (
     pairs,
     play,
     rank,
+    report,
     rollout,
     score,
     tasks,
@@ -76,6 +77,7 @@ app.command()(rank.rank)
 app.command()(turn_pairs.turn_pairs)
 app.add_typer(train.app, name="train")
 app.command()(credit.credit)
+app.command()(report.report)
 app.command()(make_model.make_model)
 app.command()(run_command.run)
 
