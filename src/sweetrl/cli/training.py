@@ -290,7 +290,9 @@ def _encoding(
 
 def _absolute(model: str) -> str:
     """A folder is remembered by its full path: a critic must find its seed model again."""
-    return str(Path(model).resolve()) if Path(model).is_dir() else model
+    from sweetrl.models.shipped import NAMES
+
+    return model if model in NAMES or not Path(model).is_dir() else str(Path(model).resolve())
 
 
 def _require(name: str) -> None:
