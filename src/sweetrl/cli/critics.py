@@ -1,6 +1,7 @@
 """Critics made from what the command line calls them."""
 
 import difflib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,39 +38,81 @@ CriticPrompt = Annotated[
 ]
 
 
-def open_critic(
-    spec: str, models: "Models", prompt_file: Path | None = None
-) -> "tuple[TurnCritic, dict[str, Any]]":
-    """The critic, and what of it shapes an advantage. Its chat models are closed with `models`.
+ComparingPrompt = Annotated[
+    Path | None,
+    typer.Option(
+        "--judge-prompt", metavar="FILE", help="How a judge is asked to compare {first} and {second}."
+    ),
+]
+GradingPrompt = Annotated[
+    Path | None,
+    typer.Option("--judge-prompt", metavar="FILE", help="How a judge is asked to grade {output}."),
+]
+RoundsOption = Annotated[
+    int | None,
+    typer.Option("--judge-rounds", min=1, help="A judge has each candidate meet twice as many others; 2."),
+]
 
-    The prompt is for a critic without training; a trained one has that of its training.
-    """
+
+@dataclass(frozen=True)
+class Judging:
+    """How a critic without training is asked; None is as usual."""
+
+    comparing: Path | None = None
+    grading: Path | None = None
+    rounds: int | None = None
+    telling: Path | None = None
+    """The prompt around the secret, of a critic `zero:`."""
+
+    def check(self, spec: str) -> None:
+        """Refuse what the critic has no use for."""
+        kind = spec.partition(":")[0]
+        if kind != "judge" and (self.comparing or self.grading or self.rounds):
+            raise UsageError(f"'{spec}' asks no language model; leave out --judge-prompt and --judge-rounds")
+        if kind != "zero" and self.telling:
+            raise UsageError(
+                f"'{spec}' takes no prompt about the reference, only zero:hf:PATH does; leave out --critic-prompt"
+            )
+
+
+AS_USUAL = Judging()
+
+
+def open_critic(
+    spec: str, models: "Models", judging: Judging = AS_USUAL
+) -> "tuple[TurnCritic, dict[str, Any]]":
+    """The critic, and what of it shapes an advantage. Its chat models are closed with `models`."""
+    judging.check(spec)
     kind, colon, rest = spec.partition(":")
-    if prompt_file is not None and not (kind == "zero" and colon):
-        raise UsageError(
-            f"only a critic zero:hf:PATH is told of the reference here, not {spec}; leave out --critic-prompt"
-        )
     if not (kind in KINDS and colon):
         critic = _trained(spec)
     elif not rest:
         raise UsageError(f"'{spec}' lacks its second half; write {KINDS[kind]}")
+    elif kind == "judge":
+        critic = _judge(rest, models, judging)
     elif kind == "zero":
-        critic = _zero(rest, prompt_file)
+        critic = _zero(rest, judging.telling)
     else:
-        critic = {"judge": _judge, "value": _value, "scripted": _scripted}[kind](rest, models)
+        critic = {"value": _value, "scripted": _scripted}[kind](rest)
     return critic, {"critic": critic.name}
 
 
-def _judge(spec: str, models: "Models") -> "TurnCritic":
-    from sweetrl.candidates.judge import JudgeCritic
-    from sweetrl.cli.players import Player
+def _judge(spec: str, models: "Models", judging: Judging) -> "TurnCritic":
+    from sweetrl.candidates.judge import ROUNDS, JudgeCritic
+    from sweetrl.cli.players import Player, read_prompt
     from sweetrl.models import FREE
     from sweetrl.types import Sampling
 
-    return JudgeCritic(models.of(Player(spec, Sampling(), FREE)))
+    model = models.of(Player(spec, Sampling(), FREE))
+    return JudgeCritic(
+        model,
+        rounds=judging.rounds or ROUNDS,
+        comparing=read_prompt(judging.comparing),
+        grading=read_prompt(judging.grading),
+    )
 
 
-def _scripted(name: str, _: "Models") -> "TurnCritic":
+def _scripted(name: str) -> "TurnCritic":
     from sweetrl.candidates.scripted import critic_named
 
     return critic_named(name)
@@ -77,7 +120,7 @@ def _scripted(name: str, _: "Models") -> "TurnCritic":
 
 def _zero(spec: str, prompt_file: Path | None) -> "TurnCritic":
     from sweetrl.cli.players import read_prompt
-    from sweetrl.models import located, parse_spec
+    from sweetrl.models import parse_spec
 
     model = parse_spec(spec)
     if model.kind not in ("hf", "shipped"):
@@ -87,11 +130,11 @@ def _zero(spec: str, prompt_file: Path | None) -> "TurnCritic":
     told = read_prompt(prompt_file)
     if told is not None:
         told.check(needed=["hidden_information"], offered=["hidden_information"])
-    critic: TurnCritic = _critics().load_knowing_critic(located(model.model), privileged=told)
+    critic: TurnCritic = _critics().load_knowing_critic(model.model, privileged=told)
     return critic
 
 
-def _value(folder: str, _: "Models") -> "TurnCritic":
+def _value(folder: str) -> "TurnCritic":
     if not Path(folder).is_dir():
         raise UsageError(f"{folder}: there is no such folder; write {KINDS['value']}")
     kind = _critics().read_critic_card(Path(folder)).kind

@@ -17,12 +17,15 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from sweetrl.cli.evaluate import METRICS
+from sweetrl.cli.figures import LEAKS
+from sweetrl.cli.run import JOURNAL
 from sweetrl.cli.studio import SCREENSHOTS
 from sweetrl.errors import DataError, UsageError
 from sweetrl.records import RunCard, card_path, read_card, read_lines, read_records, unreadable
 from sweetrl.report.compose import Run
 from sweetrl.report.contents import Provenance, Training
-from sweetrl.types import Episode, Metric, Task, TurnCredit, Verdict
+from sweetrl.types import Episode, Metric, RunMetrics, Task, TurnCredit, Verdict
 
 T = TypeVar("T")
 
@@ -30,8 +33,6 @@ EPISODES, VERDICTS, CREDIT = "episodes.jsonl", "verdicts.jsonl", "credit.jsonl"
 EVALUATION = "evaluation"
 LOG, CARD = "log.jsonl", "sweetrl.json"
 """Of a trained model; `learning` defines them, and is too heavy to ask."""
-JOURNAL = "run.json"
-METRICS, LEAKS = "metrics.json", "leaking_dialogues"
 _HASH = re.compile("[0-9a-f]{16,128}")
 _FACTS = ("method", "kind", "learning_rate", "beta", "nll", "batch_size", "epochs", "seed")
 
@@ -66,6 +67,10 @@ def open_runs(words: Sequence[str]) -> "list[RunFolder]":
     if len(set(folders)) < len(folders):
         raise UsageError("a run is given twice; give each once")
     titles = [label or _shortest(folder, folders) for label, folder in named]
+    if len(set(titles)) < len(titles):
+        raise UsageError(
+            f"two runs have the same label ({', '.join(titles)}); choose others with LABEL=FOLDER"
+        )
     return [RunFolder(folder, title) for title, folder in zip(titles, folders, strict=True)]
 
 
@@ -173,17 +178,10 @@ class _Stage(Struct):
     seconds: float
 
 
-class _Measured(Struct):
-    """What a report takes from the figures of an evaluation; the others it can tell itself."""
-
-    metrics: dict[str, Metric]
-    fairness: tuple[Metric, ...] = ()
-
-
 def _measured(path: Path) -> tuple[Metric, ...]:
     if not path.is_file():
         return ()
-    found = _read_json(path, _Measured)
+    found = _read_json(path, RunMetrics)
     leaks = [metric for metric in found.fairness if metric.name == LEAKS]
     return (*found.metrics.values(), *leaks)
 

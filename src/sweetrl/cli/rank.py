@@ -8,7 +8,7 @@ import typer
 from sweetrl.cli import inputs
 from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.critics import CriticOption, CriticPrompt
+from sweetrl.cli.critics import ComparingPrompt, CriticOption, CriticPrompt, Judging, RoundsOption
 from sweetrl.cli.pairs import EpisodesOption
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ def rank(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="RANKED", help="The file to write.")],
     *,
     critic_prompt: CriticPrompt = None,
+    judge_prompt: ComparingPrompt = None,
+    judge_rounds: RoundsOption = None,
     concurrency: ConcurrencyOption = 8,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -35,13 +37,16 @@ def rank(
     """
     import asyncio
 
-    judge = (critic, critic_prompt)
-    judging = _rank(judge, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet)
-    asyncio.run(judging).report(json=json, quiet=quiet)
+    judging = Judging(comparing=judge_prompt, rounds=judge_rounds, telling=critic_prompt)
+    ranking = _rank(
+        critic, judging, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet
+    )
+    asyncio.run(ranking).report(json=json, quiet=quiet)
 
 
 async def _rank(
-    judge: tuple[str, Path | None],
+    spec: str,
+    judging: Judging,
     source: str,
     episodes: Path,
     candidates: Path,
@@ -62,7 +67,7 @@ async def _rank(
     total = sum(each.failure is None for each in read_records(candidates, CandidateSet))
     tally = Tally(output, "turns")
     async with opened_models(tally) as models:
-        critic, settings = open_critic(judge[0], models, judge[1])
+        critic, settings = open_critic(spec, models, judging)
         config = {
             "episodes": inputs.fingerprint(episodes),
             "candidates": inputs.fingerprint(candidates),

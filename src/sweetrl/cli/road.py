@@ -142,6 +142,8 @@ class _Road:
                 "tasks": recipe.tasks.train,
                 "episodes": self._episodes,
                 "candidates": places.candidates,
+                "judge-prompt": recipe.candidates.judge_prompt,
+                "judge-rounds": recipe.candidates.judge_rounds,
                 "concurrency": recipe.candidates.rank_concurrency,
             },
             places.ranked,

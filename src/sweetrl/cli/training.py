@@ -13,7 +13,6 @@ from sweetrl.cli import console, inputs, live
 from sweetrl.cli.candidates import refuse_other_kind
 from sweetrl.cli.players import read_prompt
 from sweetrl.errors import DataError, UsageError
-from sweetrl.models import located
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
 from sweetrl.records import read_records
 from sweetrl.tasks.sources import load_tasks
@@ -175,7 +174,7 @@ class Run:
         from sweetrl.learning.trainer import train
         from sweetrl.models.local.network import no_progress_bars
 
-        model = _absolute(located(self._common.model))
+        model = _absolute(self._common.model)
         settings = self._settings(model)
         tokenizer = load_tokenizer(model)
         data = examples(_encoding(model, tokenizer, settings, system, told))
@@ -291,7 +290,9 @@ def _encoding(
 
 def _absolute(model: str) -> str:
     """A folder is remembered by its full path: a critic must find its seed model again."""
-    return str(Path(model).resolve()) if Path(model).is_dir() else model
+    from sweetrl.models.shipped import NAMES
+
+    return model if model in NAMES or not Path(model).is_dir() else str(Path(model).resolve())
 
 
 def _require(name: str) -> None:

@@ -119,6 +119,9 @@ class CandidateSettings(DrawSettings, frozen=True, kw_only=True):
     """A critic as `sweetrl rank` takes it, in place of one that the recipe trains."""
     critic_prompt: Name | None = None
     """What it is told of the reference, if it is one of the kind `zero:`."""
+    judge_prompt: Name | None = None
+    """A file that asks a judge among the critics."""
+    judge_rounds: Positive | None = None
 
 
 class TurnPairSettings(Section, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ from sweetrl.learning.reference import model_digest
 from sweetrl.learning.settings import CriticKind
 from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates, TooLongError
 from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
+from sweetrl.models.shipped import located
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
 from sweetrl.protocols import TurnCritic
 from sweetrl.records import unreadable, write_atomically
@@ -290,7 +291,7 @@ def load_network(path: str) -> Any:
     load: Any = AutoModelForCausalLM.from_pretrained
     try:
         with no_progress_bars():
-            model, found = load(path, dtype=dtype, output_loading_info=True)
+            model, found = load(located(path), dtype=dtype, output_loading_info=True)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a language model from there: {reason}") from error
@@ -306,7 +307,7 @@ def load_network(path: str) -> Any:
 
 def _encoder(path: str, max_tokens: int) -> DialogueEncoder:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = AutoTokenizer.from_pretrained(located(path))
     except (OSError, ValueError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a tokenizer from there: {reason}") from error

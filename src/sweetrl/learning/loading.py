@@ -18,12 +18,13 @@ from transformers import (
 from sweetrl.errors import UsageError
 from sweetrl.learning.heads import SCORE_HEAD, add_score_head, save_score_head
 from sweetrl.learning.settings import LoraSettings, Method, Precision, TrainingSettings
+from sweetrl.models.shipped import located
 
 
 def load_tokenizer(path: str) -> Any:
     """The tokenizer of a folder or hub model."""
     try:
-        return AutoTokenizer.from_pretrained(path)
+        return AutoTokenizer.from_pretrained(located(path))
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
 
@@ -31,7 +32,7 @@ def load_tokenizer(path: str) -> Any:
 def load_config(path: str) -> Any:
     """The configuration of a folder or hub model, with the attention that training uses."""
     try:
-        config = AutoConfig.from_pretrained(path)
+        config = AutoConfig.from_pretrained(located(path))
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
@@ -69,7 +70,7 @@ def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:
     attention = load_config(path)._attn_implementation
     try:
         model = AutoModelForCausalLM.from_pretrained(
-            path, dtype=_weights(settings), attn_implementation=attention, **options
+            located(path), dtype=_weights(settings), attn_implementation=attention, **options
         )
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error

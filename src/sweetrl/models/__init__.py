@@ -17,7 +17,6 @@ __all__ = [
     "ModelSpec",
     "Price",
     "ScriptedModel",
-    "located",
     "open_model",
     "parse_spec",
 ]

@@ -5,6 +5,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
+import msgspec
+
+from sweetrl.evaluation.compare import paired_difference
 from sweetrl.evaluation.intervals import clustered_mean
 from sweetrl.evaluation.metrics import measure
 from sweetrl.evaluation.scores import TaskTally
@@ -110,8 +113,11 @@ def _named(metric: Metric, scorer: str) -> Metric:
     """What the reward is depends on who gave it."""
     if metric.name != "reward":
         return metric
-    name = "likeness" if scorer.startswith("frontend") else "tests_passed"
-    return Metric(name, metric.value, metric.low, metric.high, metric.count, metric.unscored)
+    return msgspec.structs.replace(metric, name=_reward_name(scorer))
+
+
+def _reward_name(scorer: str) -> str:
+    return "likeness" if scorer.startswith("frontend") else "tests_passed"
 
 
 def credit_figure(runs: Sequence[Run]) -> Figure | None:
@@ -160,30 +166,35 @@ def pairs(methods: Sequence[Method]) -> Iterator[tuple[Method, Method]]:
 
 
 def compared(first: Method, second: Method) -> Iterator[Comparison]:
-    """First less second on the tasks of both, in success and in reward."""
+    """First less second on the tasks of both, in success (where there is any) and in reward."""
     common = sorted(first.tasks.keys() & second.tasks.keys())
     if not common:
         return
-    reward = "likeness" if first.scorer.startswith("frontend") else "tests_passed"
-    measures: dict[str, Callable[[TaskScore], float]] = {
-        "success": lambda score: score.successes / score.attempts,
-        reward: lambda score: score.reward,
-    }
-    for name, value in measures.items():
-        gaps = [value(first.tasks[task]) - value(second.tasks[task]) for task in common]
-        if name == "success" and not any(
-            score.successes for each in (first, second) for score in each.tasks.values()
-        ):
-            continue
-        yield Comparison(
-            first=first.name,
-            second=second.name,
-            measure=name,
-            difference=clustered_mean(name, gaps, [1] * len(gaps), bounds=(-1.0, 1.0)),
-            wins=sum(gap > 0 for gap in gaps),
-            ties=sum(gap == 0 for gap in gaps),
-            losses=sum(gap < 0 for gap in gaps),
-        )
+    if any(method.tasks[task].successes for method in (first, second) for task in common):
+        yield _comparison("success", first, second, common, lambda score: score.successes / score.attempts)
+    yield _comparison(_reward_name(first.scorer), first, second, common, lambda score: score.reward)
+
+
+def _comparison(
+    measure_name: str,
+    first: Method,
+    second: Method,
+    tasks: Sequence[str],
+    value: Callable[[TaskScore], float],
+) -> Comparison:
+    ours, theirs = [value(first.tasks[task]) for task in tasks], [value(second.tasks[task]) for task in tasks]
+    found = paired_difference(measure_name, theirs, ours)
+    signs = [round(a - b, 9) for a, b in zip(ours, theirs, strict=True)]
+    return Comparison(
+        first=first.name,
+        second=second.name,
+        measure=measure_name,
+        difference=Metric(measure_name, found.value, found.low, found.high, found.count),
+        wins=sum(sign > 0 for sign in signs),
+        ties=sum(sign == 0 for sign in signs),
+        losses=sum(sign < 0 for sign in signs),
+        p_value=found.p,
+    )
 
 
 # ---------------------------------------------------------------- examples

@@ -1,7 +1,7 @@
 """The sections about figures: results, paired differences, extra figures, training curves."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from sweetrl.report import charts
 from sweetrl.report.contents import (
@@ -239,8 +239,8 @@ def thinned(points: Sequence[tuple[float, float]]) -> tuple[Point, ...]:
     """The points; of many, means over stretches of equal length, with the middle 80 % as their interval."""
     if len(points) <= BINS:
         return tuple(Point(x, y) for x, y in points)
-    size = -(-len(points) // BINS)
-    return tuple(_stretch(points[start : start + size]) for start in range(0, len(points), size))
+    ends = [number * len(points) // BINS for number in range(BINS + 1)]
+    return tuple(_stretch(points[start:end]) for start, end in pairwise(ends))
 
 
 def _stretch(points: Sequence[tuple[float, float]]) -> Point:
