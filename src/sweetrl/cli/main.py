@@ -19,6 +19,7 @@ from sweetrl.cli import (
     compare,
     console,
     credit,
+    credit_quality,
     doctor,
     episodes,
     evaluate,
@@ -31,6 +32,7 @@ from sweetrl.cli import (
     tasks,
     train,
     turn_pairs,
+    values,
 )
 from sweetrl.cli import run as run_command
 from sweetrl.errors import SweetError, UsageError
@@ -75,6 +77,8 @@ app.command()(rank.rank)
 app.command()(turn_pairs.turn_pairs)
 app.add_typer(train.app, name="train")
 app.command()(credit.credit)
+app.command()(values.values)
+app.command()(credit_quality.credit_quality)
 app.command()(run_command.run)
 
 
