@@ -89,12 +89,12 @@ class Plan:
         )
 
 
-def _load(source: str) -> tuple[list[Task], Kind]:
+def load_one_kind(source: str) -> tuple[list[Task], Kind]:
     """The tasks of a source and their kind, which the prompts depend on."""
     tasks = list(load_tasks(source).values())
     kinds = {task.kind for task in tasks}
     if len(kinds) > 1:
-        raise UsageError(f"{source}: has backend and frontend tasks; roll them out one after the other")
+        raise UsageError(f"{source}: has backend and frontend tasks; take them one after the other")
     return tasks, kinds.pop()
 
 
@@ -103,7 +103,7 @@ def _load(source: str) -> tuple[list[Task], Kind]:
 
 async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summary":
     """Hold the dialogues that `output` lacks on the tasks of `source`."""
-    tasks, kind = _load(source)
+    tasks, kind = load_one_kind(source)
     meter = Meter()
     models = Models(plan.endpoint_options(), meter)
     studio = Studio(output / SCREENSHOTS, pictures=plan.pictures)

@@ -19,6 +19,7 @@ from sweetrl.cli import (
     compare,
     console,
     credit,
+    credit_quality,
     doctor,
     episodes,
     evaluate,
@@ -33,6 +34,7 @@ from sweetrl.cli import (
     tasks,
     train,
     turn_pairs,
+    values,
 )
 from sweetrl.cli import run as run_command
 from sweetrl.errors import SweetError, UsageError
@@ -79,6 +81,8 @@ app.add_typer(train.app, name="train")
 app.command()(credit.credit)
 app.command()(report.report)
 app.command()(make_model.make_model)
+app.command()(values.values)
+app.command()(credit_quality.credit_quality)
 app.command()(run_command.run)
 
 
