@@ -8,6 +8,7 @@ import typer
 from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import CriticPrompt
+from sweetrl.cli.facts import fact_tracker
 from sweetrl.cli.fairness import fairness_of
 from sweetrl.cli.figures import metrics_table
 from sweetrl.cli.judging import Source, judge, opened_bench
@@ -139,7 +140,13 @@ def _figures(tasks: "dict[str, Task]", episodes: Path, verdicts: Path, turn_limi
     from sweetrl.types import Verdict
 
     stored = inputs.each_episode(episodes, tasks)
-    run = measure(tasks, stored, read_records(verdicts, Verdict), turn_limit=turn_limit)
+    run = measure(
+        tasks,
+        stored,
+        read_records(verdicts, Verdict),
+        tracker=fact_tracker(tasks.values()),
+        turn_limit=turn_limit,
+    )
     held, scored = read_card(episodes), read_card(verdicts)
     return replace(
         run,
