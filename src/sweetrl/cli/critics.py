@@ -35,7 +35,7 @@ def open_critic(spec: str, models: "Models") -> "tuple[TurnCritic, dict[str, Any
     """The critic, and what of it shapes an advantage. Its chat models are closed with `models`."""
     kind, colon, rest = spec.partition(":")
     if not (kind in KINDS and colon):
-        critic = _trained(spec)
+        critic = _trained(spec, models)
     elif not rest:
         raise UsageError(f"'{spec}' lacks its second half; write {KINDS[kind]}")
     else:
@@ -70,20 +70,32 @@ def _zero(spec: str, _: "Models") -> "TurnCritic":
     return critic
 
 
-def _value(folder: str, _: "Models") -> "TurnCritic":
+def _value(folder: str, models: "Models") -> "TurnCritic":
     if not Path(folder).is_dir():
         raise UsageError(f"{folder}: there is no such folder; write {KINDS['value']}")
     kind = _critics().read_critic_card(Path(folder)).kind
     if kind != "value":
         raise UsageError(f"{folder}: holds a critic of kind {kind}; leave out 'value:' to use it")
-    return _trained(folder)
+    return _trained(folder, models)
 
 
-def _trained(folder: str) -> "TurnCritic":
+def _trained(folder: str, models: "Models") -> "TurnCritic":
     if not Path(folder).is_dir():
         raise UsageError(_complaint(folder))
-    critic: TurnCritic = _critics().load_critic(Path(folder))
+    critics = _critics()
+    if critics.read_critic_card(Path(folder)).vision:
+        return _seeing(Path(folder), models)
+    critic: TurnCritic = critics.load_critic(Path(folder))
     return critic
+
+
+def _seeing(folder: Path, models: "Models") -> "TurnCritic":
+    from sweetrl.cli.references import References
+    from sweetrl.learning.vision import load_seeing_critic
+
+    references = References()
+    models.close_too(references)
+    return load_seeing_critic(folder, references.of)
 
 
 def _critics() -> "ModuleType":
