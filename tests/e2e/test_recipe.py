@@ -103,7 +103,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def call(_: object, stage: Stage) -> int:
         return main.run(stage.arguments)
 
-    monkeypatch.setattr(run._Runner, "_call", call)
+    monkeypatch.setattr(run.Runner, "_call", call)
 
 
 @pytest.mark.usefixtures("in_this_process")

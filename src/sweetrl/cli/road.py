@@ -73,12 +73,17 @@ def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
     return list(_Road(recipe, places or places_in(Path(recipe.output))).stages())
 
 
+def command_stage(command: str, options: dict[str, object], output: Path) -> Stage:
+    """A command that writes one file."""
+    return Stage(command, (command, *_options(options), "-o", str(output)), _inputs(options), output)
+
+
 def evaluation_stage(
     recipe: Recipe, agent: PlayerSettings, tasks: str, folder: Path, drafts: dict[str, object] | None = None
 ) -> Stage:
     """An evaluation of an agent; `drafts` are the options for one that a critic helps."""
     options = _dialogue_options(recipe, tasks, agent, recipe.evaluation.attempts) | (drafts or {})
-    return Stage("evaluate", ("evaluate", *_options(options), "-o", str(folder)), _inputs(options), folder)
+    return command_stage("evaluate", options, folder)
 
 
 class _Road:
@@ -102,9 +107,9 @@ class _Road:
         if recipe.episodes is None:
             yield self._rollout()
         given = {"tasks": recipe.tasks.train, "episodes": self._episodes}
-        yield self._stage("score", given, self._places.verdicts)
+        yield command_stage("score", given, self._places.verdicts)
         if self._needs_pairs:
-            yield self._stage(
+            yield command_stage(
                 "pairs",
                 {
                     "episodes": self._episodes,
@@ -134,7 +139,7 @@ class _Road:
             given = {"tasks": recipe.tasks.train, "episodes": self._episodes, **learnt}
             yield self._train("critic", recipe.critic, given, places.critic)
         yield self._candidates()
-        yield self._stage(
+        yield command_stage(
             "rank",
             {
                 "critic": recipe.candidates.critic or places.critic,
@@ -148,7 +153,7 @@ class _Road:
             },
             places.ranked,
         )
-        yield self._stage(
+        yield command_stage(
             "turn-pairs",
             {
                 "ranked": places.ranked,
@@ -164,7 +169,7 @@ class _Road:
 
     def _candidates(self) -> Stage:
         recipe = self._recipe
-        return self._stage(
+        return command_stage(
             "candidates",
             {
                 "episodes": self._episodes,
@@ -174,7 +179,7 @@ class _Road:
                 "n": recipe.candidates.n,
                 "seed": recipe.seed,
                 "concurrency": recipe.candidates.concurrency,
-                **_player("agent", recipe.agent),
+                **player_options("agent", recipe.agent),
             },
             self._places.candidates,
         )
@@ -230,15 +235,12 @@ class _Road:
         arguments = ("train", method, *_options(options), "-o", str(output))
         return Stage(f"train-{method}", arguments, _inputs(options), output, settings.launcher)
 
-    def _stage(self, command: str, options: dict[str, object], output: Path) -> Stage:
-        return Stage(command, (command, *_options(options), "-o", str(output)), _inputs(options), output)
-
 
 def _dialogue_options(recipe: Recipe, tasks: str, agent: PlayerSettings, attempts: int) -> dict[str, object]:
     return {
         "tasks": tasks,
-        **_player("agent", agent),
-        **_player("collaborator", recipe.collaborator),
+        **player_options("agent", agent),
+        **player_options("collaborator", recipe.collaborator),
         "attempts": attempts,
         "concurrency": recipe.rollout.concurrency,
         "turn-limit": recipe.rollout.turn_limit,
@@ -247,7 +249,8 @@ def _dialogue_options(recipe: Recipe, tasks: str, agent: PlayerSettings, attempt
     }
 
 
-def _player(role: str, settings: PlayerSettings) -> dict[str, object]:
+def player_options(role: str, settings: PlayerSettings) -> dict[str, object]:
+    """One side of the dialogues as options."""
     return {
         role: settings.model,
         f"{role}-temperature": settings.temperature,

@@ -100,6 +100,18 @@ class OffPolicySettings(Section, frozen=True, kw_only=True):
     methods: tuple[Name, ...]
 
 
+class CreditSettings(Section, frozen=True, kw_only=True):
+    """How well critics agree with what the candidates of a turn turn out to be worth."""
+
+    tasks: Name
+    """Of dialogues that no critic was trained on."""
+    turns: Positive
+    """Drawn from those dialogues."""
+    replays: Annotated[int, Meta(ge=2)] = 16
+    """Dialogues played on from each candidate."""
+    critics: tuple[Name, ...]
+
+
 class Study(Section, frozen=True, kw_only=True):
     """Several methods and seeds on shared data."""
 
@@ -131,6 +143,7 @@ class Study(Section, frozen=True, kw_only=True):
     best_of: BestOfSettings | None = None
     sizes: SizeSettings | None = None
     off_policy: OffPolicySettings | None = None
+    credit: CreditSettings | None = None
     estimate: EstimateSettings = EstimateSettings()
 
     def __post_init__(self) -> None:
@@ -148,20 +161,15 @@ class Study(Section, frozen=True, kw_only=True):
         """The agent's model as `--model` takes it."""
         return self.agent.model.removeprefix("hf:")
 
-    def training_tasks(self, seed: int) -> str:
-        """The source of the training tasks of a run."""
-        return self.tasks.train.replace(SEED, str(seed))
-
     def evaluation_tasks(self) -> str:
         """The source of the tasks that all methods are evaluated on."""
         source = self.tasks.test if self.evaluation.on == "test" else self.tasks.validation
         assert source is not None
-        return source.replace(SEED, str(self.seed))
+        return self.shared(source)
 
-    def best_of_tasks(self) -> str:
-        """The source of the tasks that the untrained agent is helped with."""
-        own = None if self.best_of is None else self.best_of.tasks
-        return self.evaluation_tasks() if own is None else own.replace(SEED, str(self.seed))
+    def shared(self, source: str) -> str:
+        """A source of tasks that all runs share."""
+        return source.replace(SEED, str(self.seed))
 
     def _faults(self) -> Iterator[str]:
         if not self.methods:
@@ -193,6 +201,8 @@ class Study(Section, frozen=True, kw_only=True):
             yield from _unknown("sizes.methods", self.sizes.methods, trained)
         if self.off_policy is not None:
             yield from _unknown("off_policy.methods", self.off_policy.methods, self.methods)
+        if self.credit is not None:
+            yield from _unknown("credit.critics", self.credit.critics, self.critics)
 
 
 def _unknown(where: str, names: Iterable[str], known: Mapping[str, Any]) -> Iterator[str]:
