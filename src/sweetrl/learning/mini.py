@@ -58,19 +58,19 @@ class Size:
     inner: int
     heads: int
     steps: int
-    tasks: int = 40_000
+    tasks: int = 24_000
     """Different tasks in its corpus; each pass over them holds new dialogues."""
-    batch: int = 24
-    matrix_rate: float = 0.01
+    batch: int = 48
+    matrix_rate: float = 0.014
     """Of Muon, for the matrices."""
-    other_rate: float = 3e-3
+    other_rate: float = 4e-3
     """Of AdamW, for the embeddings and norms."""
     context: int = 1024
 
 
 SIZES = {
-    "mini": Size(width=128, layers=3, inner=256, heads=4, steps=3600),
-    "mini-large": Size(width=192, layers=4, inner=384, heads=6, steps=3600),
+    "mini": Size(width=128, layers=3, inner=256, heads=4, steps=2000),
+    "mini-large": Size(width=192, layers=4, inner=384, heads=6, steps=2000),
 }
 
 
