@@ -68,7 +68,9 @@ def open_runs(words: Sequence[str]) -> "list[RunFolder]":
         raise UsageError("a run is given twice; give each once")
     titles = [label or _shortest(folder, folders) for label, folder in named]
     if len(set(titles)) < len(titles):
-        raise UsageError(f"two runs have the same label ({', '.join(titles)}); choose others with LABEL=FOLDER")
+        raise UsageError(
+            f"two runs have the same label ({', '.join(titles)}); choose others with LABEL=FOLDER"
+        )
     return [RunFolder(folder, title) for title, folder in zip(titles, folders, strict=True)]
 
 
