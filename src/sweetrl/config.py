@@ -112,6 +112,9 @@ class CandidateSettings(Section, frozen=True, kw_only=True):
     concurrency: Positive | None = None
     critic: Name | None = None
     """A critic as `sweetrl rank` takes it, in place of one that the recipe trains."""
+    judge_prompt: Name | None = None
+    """A file that asks a judge among the critics."""
+    judge_rounds: Positive | None = None
     rank_concurrency: Positive | None = None
 
 

@@ -179,6 +179,14 @@ class Check(Struct, frozen=True):
     detail: str = ""
 
 
+class Screenshots(Struct, frozen=True):
+    """The pictures that a frontend verdict rests on, by content hash: files in `screenshots` beside the verdicts."""
+
+    reference: str
+    answer: str | None = None
+    """None where the answer has no page, or one that cannot be shown."""
+
+
 class Verdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scorer's judgement on one episode or answer."""
 
@@ -193,6 +201,8 @@ class Verdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """None means unscored (see `failure`), which is not zero."""
     success: bool
     checks: tuple[Check, ...] = ()
+    screenshots: Screenshots | None = None
+    """None for backend tasks, and where none were kept."""
     failure: Failure | None = None
 
 

@@ -105,6 +105,13 @@ def test_other_methods_need_fewer_stages(recipe: Path, method: str, wanted: list
     assert set(planned) <= set(NAMES)
 
 
+def test_a_value_function_is_trained_without_pairs(recipe: Path) -> None:
+    planned = stages(load_recipe(recipe, ["candidates={}", "critic={model='m', kind='value'}"]))
+    assert [stage.name for stage in planned[:3]] == ["rollout", "score", "train-critic"]
+    assert str(recipe.parent / "run" / "verdicts.jsonl") in planned[2].inputs
+    assert "--pairs" not in planned[2].arguments
+
+
 def test_dialogues_that_were_held_already_are_not_held_again(recipe: Path) -> None:
     planned = stages(load_recipe(recipe, ["episodes=old.jsonl"]))
     assert planned[0].name == "score"
@@ -132,7 +139,7 @@ def test_options_of_the_recipe_reach_the_commands(recipe: Path) -> None:
 
 EVERYTHING = (
     "method=sweet",
-    "candidates={n=2, concurrency=3, rank_concurrency=1}",
+    "candidates={n=2, concurrency=3, rank_concurrency=1, judge_prompt='recipe.toml', judge_rounds=3}",
     "critic={model='m', kind='value', normalisation='none', blind=true, shard=true}",
     "policy={model='m', epochs=1, batch_size=2, learning_rate=1e-5, beta=1, nll=0.1, warmup=0.1, floor=0.1, "
     "max_tokens=9, tokens_per_pass=9, max_steps=9, lora_rank=9, precision='float32', "

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +63,32 @@ def saw(body: dict[str, Any]) -> list[bytes]:
     return [base64.b64decode(url.removeprefix("data:image/png;base64,"), validate=True) for url in urls]
 
 
+def names_in(verdict: Verdict) -> list[str]:
+    shots = verdict.screenshots
+    return [] if shots is None else [name for name in (shots.reference, shots.answer) if name]
+
+
+def assert_pictures_are_beside(verdicts: Path) -> None:
+    """Reference and answer of each verdict, byte for byte what the browser shows."""
+    wanted = dict(zip((task.id for task in read_tasks(TASKS)), shots_of(pages_of(TASKS)), strict=True))
+    for verdict in read_records(verdicts, Verdict):
+        reference, answer = names_in(verdict)
+        assert (verdicts.parent / "screenshots" / f"{answer}.png").is_file()
+        shown = (verdicts.parent / "screenshots" / f"{reference}.png").read_bytes()
+        assert shown == wanted[verdict.task_id].png
+
+
+def test_no_screenshots_means_none(sweetrl, tmp_path):
+    answers = tmp_path / "answers.jsonl"
+    [task] = read_tasks("mini-frontend:test:1")
+    answers.write_text(json.dumps({"task_id": task.id, "answer": "<html><p>Hi</p></html>"}) + "\n")
+    given = ("--tasks", "mini-frontend:test:1", "--answers", answers, "--no-screenshots", "--no-check", "-q")
+    assert sweetrl("score", *given, "-o", tmp_path / "verdicts.jsonl").code == 0
+    [verdict] = read_records(tmp_path / "verdicts.jsonl", Verdict)
+    assert verdict.screenshots is None
+    assert not (tmp_path / "screenshots").exists()
+
+
 def test_tasks_to_dialogues_to_scores_and_listening_pays(sweetrl, tmp_path):
     with in_thread(HostileServer(reply=lambda body, _: draft(history_of(body)))) as server:
         agent = ("--tasks", TASKS, "--agent", f"openai:a@{server.url}", "--quiet")
@@ -77,6 +104,7 @@ def test_tasks_to_dialogues_to_scores_and_listening_pays(sweetrl, tmp_path):
         assert report["defective_tasks"] == []
         rewards = [verdict.reward for verdict in read_records(verdicts, Verdict)]
         assert len(rewards) == 4
+        assert_pictures_are_beside(verdicts)
         assert report["all"]["tests_passed"]["value"] == pytest.approx(sum(rewards) / 4)
         means.append(sum(rewards) / 4)
     assert means[0] > means[1]
@@ -89,8 +117,10 @@ def test_tasks_to_dialogues_to_scores_and_listening_pays(sweetrl, tmp_path):
     assert "likeness, %" in ended.out
     episodes = list(read_records(tmp_path / "run" / "episodes.jsonl", Episode))
     named = {turn.reply.screenshot for episode in episodes for turn in episode.turns if turn.reply}
+    verdicts_of_run = tmp_path / "run" / "verdicts.jsonl"
     stored = {path.stem: path.read_bytes() for path in (tmp_path / "run" / "screenshots").glob("*.png")}
-    assert named == stored.keys()
+    compared = {name for verdict in read_records(verdicts_of_run, Verdict) for name in names_in(verdict)}
+    assert named | compared == stored.keys()
     assert all(picture_digest(png) == name for name, png in stored.items())
     against = ("--against", tmp_path / "alone" / "verdicts.jsonl", "--json")
     again = ("--episodes", tmp_path / "run" / "episodes.jsonl", "-o", tmp_path / "run" / "verdicts.jsonl")

@@ -194,14 +194,14 @@ def test_critics_that_may_disagree_have_different_names(tmp_path: Path, seed_mod
 def test_a_value_functions_advantages_add_up_to_what_the_dialogue_gained(
     tmp_path: Path, seed_model: Path
 ) -> None:
-    folder = trained(tmp_path, card(seed_model, kind=CriticKind.VALUE, reference=None))
+    folder = trained(tmp_path, card(seed_model, kind=CriticKind.VALUE, reference=None, start=0.2))
     critic = load_critic(folder)
     said = [turn.said for turn in EPISODE.turns]
     gains = [advantages(critic, turn=index, outputs=[text])[0] for index, text in enumerate(said)]
     encoder = DialogueEncoder(AutoTokenizer.from_pretrained(folder), max_tokens=1000)
     last = encoder.turn(EPISODE.history(2), said[-1], system="Be kind.", privileged=tell_secret(PROMPT, TASK))
     final = head_scores(folder, CriticKind.VALUE, [last])[0].sigmoid()
-    assert 0.5 + sum(gains) == pytest.approx(float(final), abs=1e-5)
+    assert 0.2 + sum(gains) == pytest.approx(float(final), abs=1e-5)
 
 
 def head_scores(folder: Path, kind: CriticKind, sequences: list[Any]) -> torch.Tensor:

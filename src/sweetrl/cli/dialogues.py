@@ -19,7 +19,7 @@ from sweetrl.candidates.rank import best_candidate
 from sweetrl.cli import console, inputs, live
 from sweetrl.cli.critics import open_critic
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
-from sweetrl.cli.studio import Studio
+from sweetrl.cli.studio import SCREENSHOTS, Studio
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
@@ -105,7 +105,7 @@ async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summar
     tasks, kind = load_one_kind(source)
     meter = Meter()
     models = Models(plan.endpoint_options(), meter)
-    studio = Studio(output / "screenshots", pictures=plan.pictures)
+    studio = Studio(output / SCREENSHOTS, pictures=plan.pictures)
     try:
         agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models, tasks)
         collaborator, collaborator_settings = seat_collaborator(

@@ -24,9 +24,11 @@ from sweetrl.cli import (
     episodes,
     evaluate,
     fairness,
+    make_model,
     pairs,
     play,
     rank,
+    report,
     rollout,
     score,
     tasks,
@@ -79,6 +81,8 @@ app.add_typer(train.app, name="train")
 app.command()(credit.credit)
 app.command()(values.values)
 app.command()(credit_quality.credit_quality)
+app.command()(report.report)
+app.command()(make_model.make_model)
 app.command()(run_command.run)
 
 

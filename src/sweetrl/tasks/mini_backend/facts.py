@@ -86,7 +86,7 @@ TEXT = Family(
               Value("text = text.replace(' ', '')", ("close them up", "have nothing there")))),
         Fact("length", ("The screen is small.", "The ticket is tiny.", "The form has a narrow field."),
              ("How long may it be?", "Is there a longest length?", "Is it cut off somewhere?"),
-             ("how long", "length", "longest", "cut off", "truncat", "character limit", "maximum"),
+             ("how long", "length", "longest", "cut off", "truncat", "character", "maximum length"),
              (Value("text = text[:6]", ("stop after six", "be six at most")),
               Value("text = text[:9]", ("stop after nine", "be nine at most")),
               Value("text = text[:12]", ("stop after twelve", "be twelve at most")))),
