@@ -20,6 +20,7 @@ from sweetrl.evaluation.credit import (
     estimates,
     halves,
     pooled_correlation,
+    ranked_by_values,
     turn_agreement,
 )
 from sweetrl.types import CandidateSet, Metric, OutputValue, TurnValues
@@ -84,9 +85,8 @@ def test_the_true_values_have_full_credit_quality():
     assert quality.turns > 200
 
 
-def test_true_advantages_have_full_credit_quality_over_all_turns_as_well():
-    turns = [(turn, estimates(turn).values) for turn in TURNS]
-    quality = credit_quality((turn, ranked(turn, values - values.mean())) for turn, values in turns)
+def test_an_oracle_has_full_credit_quality_over_all_turns_as_well():
+    quality = credit_quality((turn, ranked_by_values(turn)) for turn in TURNS)
     assert figures(quality) == pytest.approx([1] * 5)
 
 
@@ -150,6 +150,13 @@ def test_no_turn_at_all_has_no_figure():
 
 
 # ---------------------------------------------------------------- one turn by hand
+
+
+def test_an_oracle_by_hand():
+    found = ranked_by_values(valued([[1.0, 0.0], [0.3, 0.1]]))
+    assert (found.id, found.outputs, found.critic) == ("t#0@0", ("o0", "o1"), "oracle: replays")
+    assert found.advantages == pytest.approx((0.15, -0.15))
+    assert ranked_by_values(valued([[1.0, 0.0], [0.3, 0.1]]), "success").advantages == (0.25, -0.25)
 
 
 def test_values_and_their_errors_by_hand():

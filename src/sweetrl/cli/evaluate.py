@@ -8,7 +8,6 @@ import typer
 from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import CriticPrompt
-from sweetrl.cli.facts import fact_tracker
 from sweetrl.cli.fairness import fairness_of
 from sweetrl.cli.figures import metrics_table
 from sweetrl.cli.judging import Source, judge, opened_bench
@@ -39,6 +38,7 @@ from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
 from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption
 
 if TYPE_CHECKING:
+    from sweetrl.evaluation.metrics import FactTracker
     from sweetrl.types import Kind, RunMetrics, Task
 
 METRICS = "metrics.json"
@@ -140,19 +140,24 @@ def _figures(tasks: "dict[str, Task]", episodes: Path, verdicts: Path, turn_limi
     from sweetrl.types import Verdict
 
     stored = inputs.each_episode(episodes, tasks)
-    run = measure(
-        tasks,
-        stored,
-        read_records(verdicts, Verdict),
-        tracker=fact_tracker(tasks.values()),
-        turn_limit=turn_limit,
-    )
+    judged = read_records(verdicts, Verdict)
+    run = measure(tasks, stored, judged, tracker=fact_tracker(tasks), turn_limit=turn_limit)
     held, scored = read_card(episodes), read_card(verdicts)
     return replace(
         run,
         fairness=fairness_of(tasks, episodes, verdicts).metrics,
         run={"rollout": held.config, "score": scored.config, "versions": held.versions},
     )
+
+
+def fact_tracker(tasks: "dict[str, Task]") -> "FactTracker | None":
+    """What there is to ask in these tasks, where their benchmark knows it."""
+    from sweetrl.evaluation.metrics import FactTracker
+    from sweetrl.tasks import mini_backend
+
+    if all(task.startswith(f"{mini_backend.NAME}-") for task in tasks):
+        return FactTracker(mini_backend.hidden_facts, mini_backend.asked_fact)
+    return None
 
 
 def _report(run: "RunMetrics", kind: "Kind", folder: Path, *, json: bool, quiet: bool) -> None:

@@ -90,7 +90,12 @@ def values(
     )
     source = _Source.read(tasks, episodes, candidates).drawn(turns, seed)
     with opened_bench(
-        source.kind, workers=workers, mode=mode, isolation=isolation, similarity=similarity
+        source.kind,
+        workers=workers,
+        mode=mode,
+        isolation=isolation,
+        similarity=similarity,
+        screenshots=None,
     ) as bench:
         tally = asyncio.run(replay.into(output, source, bench, quiet=quiet))
     tally.report(json=json, quiet=quiet)
@@ -174,10 +179,9 @@ class _Replay:
         tally = Tally(output, "turns")
         try:
             async with opened_models(tally) as models, bench.opened() as scorer:
-                agent, settings = seat_agent(self.agent, source.kind, rules, models)
-                collaborator, more = seat_collaborator(
-                    self.collaborator, source.kind, list(source.tasks.values()), models, studio
-                )
+                tasks = list(source.tasks.values())
+                agent, settings = seat_agent(self.agent, source.kind, rules, models, tasks)
+                collaborator, more = seat_collaborator(self.collaborator, source.kind, tasks, models, studio)
                 config = self._config() | source.fingerprints | settings | more | bench.settings
                 with open_output(output, TurnValues, command="values", config=config, quiet=quiet) as log:
                     valued = value_turns(

@@ -20,6 +20,8 @@ from sweetrl.types import CandidateSet, Metric, OutputValue, TurnValues
 Outcome = Literal["reward", "success"]
 Floats = NDArray[np.float64]
 
+ORACLE = "oracle: replays"
+"""What the critic is called that knows all replays."""
 HALVES = "replays, half against half"
 """What the critic is called that knows half of the replays, and is judged by the other half."""
 
@@ -77,20 +79,29 @@ def _outcomes(turn: TurnValues, outcome: Outcome) -> list[Floats]:
     return [np.array(each, np.float64) for each in chosen]
 
 
+def ranked_by_values(turn: TurnValues, outcome: Outcome = "reward") -> CandidateSet:
+    """The candidates as an oracle ranks them: each value less the mean of the turn."""
+    values = estimates(turn, outcome).values
+    return _ranked(turn, values - values.mean(), ORACLE)
+
+
 def halves(turn: TurnValues, outcome: Outcome = "reward") -> tuple[TurnValues, CandidateSet]:
     """The truth from every other replay, and from the rest the advantages of a critic that replays."""
-    outcomes = _outcomes(turn, outcome)
-    critic = CandidateSet(
+    known = np.array([each[::2].mean() for each in _outcomes(turn, outcome)])
+    assert turn.values is not None
+    others = tuple(_every_other(each) for each in turn.values)
+    return replace(turn, values=others), _ranked(turn, known, HALVES)
+
+
+def _ranked(turn: TurnValues, advantages: Floats, critic: str) -> CandidateSet:
+    return CandidateSet(
         episode_id=turn.episode_id,
         task_id=turn.task_id,
         turn=turn.turn,
         outputs=turn.outputs,
-        advantages=tuple(float(each[::2].mean()) for each in outcomes),
-        critic=HALVES,
+        advantages=tuple(advantages.tolist()),
+        critic=critic,
     )
-    assert turn.values is not None
-    others = tuple(_every_other(each) for each in turn.values)
-    return replace(turn, values=others), critic
 
 
 def _every_other(value: OutputValue) -> OutputValue:

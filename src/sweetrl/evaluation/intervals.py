@@ -118,7 +118,7 @@ def _in_order(
 
     Dialogues end in any order. The same ones must give the same figures all the same.
     """
-    tops, bottoms = np.round(tops, 12), np.round(bottoms, 12)
+    tops, bottoms = np.round(tops, 14), np.round(bottoms, 14)
     order = np.lexsort((bottoms, tops))
     return tops[order], bottoms[order]
 
