@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from sweetrl.cli.filling import Tally
 
 
+VALUES = "values:"
+"""In place of a critic: a file of true values, which every turn of it is ranked by."""
+
+
 def rank(
     critic: CriticOption,
     tasks: Annotated[str, typer.Option("--tasks", metavar="TASKS", help="The tasks of the dialogues.")],
@@ -37,11 +41,28 @@ def rank(
     """
     import asyncio
 
+    if critic.startswith(VALUES):
+        _rank_by_values(Path(critic.removeprefix(VALUES)), output, quiet=quiet).report(json=json, quiet=quiet)
+        return
     judging = Judging(comparing=judge_prompt, rounds=judge_rounds, telling=critic_prompt)
     ranking = _rank(
         critic, judging, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet
     )
     asyncio.run(ranking).report(json=json, quiet=quiet)
+
+
+def _rank_by_values(values: Path, output: Path, *, quiet: bool) -> "Tally":
+    """What an oracle would think of the candidates: the values that replays found."""
+    from sweetrl.cli.filling import Tally, fill_at_once, open_output
+    from sweetrl.evaluation.credit import ranked_by_values
+    from sweetrl.records import read_records
+    from sweetrl.types import CandidateSet, TurnValues
+
+    known = (turn for turn in read_records(values, TurnValues) if turn.values is not None)
+    tally, config = Tally(output, "turns"), {"values": inputs.fingerprint(values)}
+    with open_output(output, CandidateSet, command="rank", config=config, quiet=quiet) as log:
+        fill_at_once(log, map(ranked_by_values, known), tally, quiet=quiet)
+    return tally
 
 
 async def _rank(

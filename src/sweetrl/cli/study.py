@@ -2,6 +2,7 @@
 
     OUTPUT/seed-0/   episodes, verdicts, pairs, candidates    of that seed
                      critics/NAME  ranked/CRITIC  turn_pairs/METHOD  policies/METHOD  evaluations/METHOD
+                     values/CRITIC of an oracle
                      best_of/CRITIC-N    sizes/1/...    off_policy/...    credit/CRITIC
     OUTPUT/credit/   dialogues, candidates and their true values, for all seeds
 
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from sweetrl.cli.rank import VALUES
 from sweetrl.cli.road import Places, Stage, command_stage, evaluation_stage, player_options, stages
 from sweetrl.config import (
     CandidateSettings,
@@ -41,6 +43,8 @@ class Evaluated:
     """Of the method; for `best_of`, of the critic."""
     seed: int
     folder: Path
+    tasks: str
+    """Their source."""
     drafts: int = 1
     """Of which the critic chose one, for `best_of`."""
     learnt: Path | None = None
@@ -147,9 +151,13 @@ class _Seed:
         critic = self._study.methods[name].critic or ""
         recipe, places = self._recipe(branch, name, critic), branch.places(name, critic)
         for stage in stages(recipe, places):
+            if stage.name == "rank" and self._study.critics[critic].replays is not None:
+                self._planned.add(self._oracle(recipe, places, self._study.critics[critic]), recipe)
             self._planned.add(stage, recipe)
         learnt = branch.data / "episodes.jsonl" if branch.part == "sizes" else None
-        done = Evaluated(branch.part, name, self._seed, places.evaluation, learnt=learnt)
+        done = Evaluated(
+            branch.part, name, self._seed, places.evaluation, self._study.evaluation_tasks(), learnt=learnt
+        )
         self._planned.evaluated.append(done)
 
     def _recipe(self, branch: _Branch, method: str, critic: str) -> Recipe:
@@ -166,8 +174,8 @@ class _Seed:
             collaborator=study.collaborator,
             rollout=study.rollout,
             pairs=study.pairs,
-            critic=None if chosen is None or chosen.use else _trained(chosen, study.base_model),
-            candidates=_candidates(study, chosen),
+            critic=_trained(chosen, study.base_model) if chosen is not None and chosen.trained else None,
+            candidates=_candidates(study, chosen, _values_of(branch.places(method, critic).ranked)),
             turn_pairs=settings.turn_pairs,
             policy=TrainSettings(
                 **msgspec.structs.asdict(settings.policy), model=branch.agent.model.removeprefix("hf:")
@@ -182,7 +190,7 @@ class _Seed:
         """The stages that a critic needs; the recipe of a method that would use it."""
         recipe = self._sweet(name)
         for stage in stages(recipe, self._own.places("", name)):
-            if stage.name in CRITIC_STAGES and not self._study.critics[name].use:
+            if stage.name in CRITIC_STAGES and self._study.critics[name].trained:
                 self._planned.add(stage, recipe)
         return recipe
 
@@ -206,28 +214,27 @@ class _Seed:
         for name in settings.critics:
             recipe = self._critic(name)
             for count in settings.n:
-                folder = self._chosen(recipe, name, count)
-                done = Evaluated("best_of", name, self._seed, folder, drafts=count)
-                self._planned.evaluated.append(done)
+                self._planned.evaluated.append(self._chosen(recipe, name, count))
 
-    def _chosen(self, recipe: Recipe, critic: str, count: int) -> Path:
-        """The folder of the evaluation with so many drafts; one draft is the agent as it is."""
+    def _chosen(self, recipe: Recipe, critic: str, count: int) -> Evaluated:
+        """The evaluation with so many drafts; one draft is the agent as it is."""
         study = self._study
         assert study.best_of is not None
         tasks = study.evaluation_tasks() if study.best_of.tasks is None else study.shared(study.best_of.tasks)
         untrained = [name for name, method in study.methods.items() if method.learner == "none"]
         if count == 1 and untrained and tasks == study.evaluation_tasks():
-            return self._own.places(untrained[0], "").evaluation
-        folder = self._own.folder / "best_of" / (f"{critic}-{count}" if count > 1 else "1")
+            folder = self._own.places(untrained[0], "").evaluation
+        else:
+            folder = self._own.folder / "best_of" / (f"{critic}-{count}" if count > 1 else "1")
         drafts = {"best-of": count, **self._judge(critic)} if count > 1 else None
         evaluated = msgspec.structs.replace(recipe, tasks=TaskFiles(train=self._own.tasks, test=tasks))
         self._planned.add(evaluation_stage(evaluated, study.agent, tasks, folder, drafts), evaluated)
-        return folder
+        return Evaluated("best_of", critic, self._seed, folder, tasks, drafts=count)
 
     # -------- fewer dialogues, another agent
 
     def _sizes(self) -> None:
-        settings = self._study.sizes
+        study, settings = self._study, self._study.sizes
         if settings is None:
             return
         for number, source in enumerate(settings.tasks, start=1):
@@ -238,8 +245,10 @@ class _Seed:
                 self._method(_Branch("sizes", folder, folder, tasks, self._study.agent, held=True), name)
         for name in settings.methods:
             place = self._own.places(name, "")
-            all_of_them = Evaluated("sizes", name, self._seed, place.evaluation, learnt=place.episodes)
-            self._planned.evaluated.append(all_of_them)
+            done = Evaluated(
+                "sizes", name, self._seed, place.evaluation, study.evaluation_tasks(), learnt=place.episodes
+            )
+            self._planned.evaluated.append(done)
 
     def _select(self, folder: Path, tasks: str) -> None:
         whole = self._own.places("", "")
@@ -280,23 +289,26 @@ class _Seed:
         )
         places = _Branch("credit", folder, folder, tasks, study.agent).places("", "")
         held = [stage for stage in stages(recipe, places) if stage.name in ("rollout", "candidates")]
-        for stage in (*held, self._values(recipe, places, folder / "values.jsonl")):
+        counts: dict[str, object] = {"turns": settings.turns, "replays": settings.replays}
+        for stage in (*held, self._values(recipe, places, folder / "values.jsonl", counts)):
             self._planned.add(stage, recipe)
         self._planned.values = folder / "values.jsonl"
         for name in settings.critics:
             self._rank(name, places, tasks)
 
-    def _values(self, recipe: Recipe, places: Places, output: Path) -> Stage:
-        settings = self._study.credit
-        assert settings is not None
+    def _oracle(self, recipe: Recipe, places: Places, critic: StudyCritic) -> Stage:
+        """The values of the candidates that a method learns from."""
+        counts = {"turns": critic.turns, "replays": critic.replays}
+        return self._values(recipe, places, _values_of(places.ranked), counts)
+
+    def _values(self, recipe: Recipe, places: Places, output: Path, counts: dict[str, object]) -> Stage:
         options = {
             "tasks": recipe.tasks.train,
             "episodes": places.episodes,
             "candidates": places.candidates,
             **player_options("agent", recipe.agent),
             **player_options("collaborator", recipe.collaborator),
-            "turns": settings.turns,
-            "replays": settings.replays,
+            **counts,
             "turn-limit": recipe.rollout.turn_limit,
             "concurrency": recipe.rollout.concurrency,
             "seed": recipe.seed,
@@ -319,15 +331,21 @@ class _Seed:
 def _trained(critic: StudyCritic, model: str) -> CriticSettings:
     numbers = msgspec.structs.asdict(critic)
     return CriticSettings(
-        **{name: value for name, value in numbers.items() if name not in ("label", "use")}, model=model
+        **{name: value for name, value in numbers.items() if name in CriticSettings.__struct_fields__},
+        model=model,
     )
 
 
-def _candidates(study: Study, critic: StudyCritic | None) -> CandidateSettings:
+def _candidates(study: Study, critic: StudyCritic | None, values: Path) -> CandidateSettings:
     drawn = msgspec.structs.asdict(study.candidates)
-    if critic is None or critic.use is None:
+    if critic is None or critic.trained:
         return CandidateSettings(**drawn)
-    return CandidateSettings(**drawn, critic=critic.use, critic_prompt=_told(critic))
+    return CandidateSettings(**drawn, critic=critic.use or f"{VALUES}{values}", critic_prompt=_told(critic))
+
+
+def _values_of(ranked: Path) -> Path:
+    """Where the values are that an oracle ranks by."""
+    return ranked.parent.parent / "values" / ranked.name
 
 
 def _told(critic: StudyCritic) -> str | None:

@@ -1,1 +1,2 @@
-def finish(*a,**k): return {}
+def finish(*a, **k):
+    return {}

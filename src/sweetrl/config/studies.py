@@ -58,6 +58,15 @@ class StudyCritic(CriticNumbers, frozen=True, kw_only=True):
     """In tables; the name if empty."""
     use: Name | None = None
     """A critic as `sweetrl rank` takes it, which is not trained; all numbers are ignored then."""
+    replays: Annotated[int, Meta(ge=2)] | None = None
+    """An oracle in place of a critic: the values of candidates by so many replays of each."""
+    turns: Positive | None = None
+    """Of an oracle: only so many turns of the dialogues have values, and are learnt from."""
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is something to train."""
+        return self.use is None and self.replays is None
 
 
 class StudyMethod(Section, frozen=True, kw_only=True):
@@ -194,15 +203,17 @@ class Study(Section, frozen=True, kw_only=True):
             yield from _unknown(f"methods.{name}.critic", [method.critic], self.critics)
 
     def _faults_of_parts(self) -> Iterator[str]:
+        # An oracle knows the candidates of the training dialogues alone.
+        critics = {name: critic for name, critic in self.critics.items() if critic.replays is None}
         if self.best_of is not None:
-            yield from _unknown("best_of.critics", self.best_of.critics, self.critics)
+            yield from _unknown("best_of.critics", self.best_of.critics, critics)
         if self.sizes is not None:
             trained = {name: method for name, method in self.methods.items() if method.learner != "none"}
             yield from _unknown("sizes.methods", self.sizes.methods, trained)
         if self.off_policy is not None:
             yield from _unknown("off_policy.methods", self.off_policy.methods, self.methods)
         if self.credit is not None:
-            yield from _unknown("credit.critics", self.credit.critics, self.critics)
+            yield from _unknown("credit.critics", self.credit.critics, critics)
 
 
 def _unknown(where: str, names: Iterable[str], known: Mapping[str, Any]) -> Iterator[str]:
