@@ -68,13 +68,15 @@ def open_critic(
     if kind != "judge" and judging != AS_USUAL:
         raise UsageError(f"'{spec}' asks no language model; leave out --judge-prompt and --judge-rounds")
     if not (kind in KINDS and colon):
-        critic = _trained(spec)
+        critic = _trained(spec, models)
     elif not rest:
         raise UsageError(f"'{spec}' lacks its second half; write {KINDS[kind]}")
     elif kind == "judge":
         critic = _judge(rest, models, judging)
+    elif kind == "value":
+        critic = _value(rest, models)
     else:
-        critic = {"zero": _zero, "value": _value, "scripted": _scripted}[kind](rest)
+        critic = {"zero": _zero, "scripted": _scripted}[kind](rest)
     return critic, {"critic": critic.name}
 
 
@@ -103,7 +105,7 @@ def _zero(spec: str) -> "TurnCritic":
     from sweetrl.models import parse_spec
 
     model = parse_spec(spec)
-    if model.kind != "hf":
+    if model.kind not in ("hf", "shipped"):
         raise UsageError(
             f"'zero:{spec}': log-probabilities of a text need the model itself; write zero:hf:PATH"
         )
@@ -111,20 +113,32 @@ def _zero(spec: str) -> "TurnCritic":
     return critic
 
 
-def _value(folder: str) -> "TurnCritic":
+def _value(folder: str, models: "Models") -> "TurnCritic":
     if not Path(folder).is_dir():
         raise UsageError(f"{folder}: there is no such folder; write {KINDS['value']}")
     kind = _critics().read_critic_card(Path(folder)).kind
     if kind != "value":
         raise UsageError(f"{folder}: holds a critic of kind {kind}; leave out 'value:' to use it")
-    return _trained(folder)
+    return _trained(folder, models)
 
 
-def _trained(folder: str) -> "TurnCritic":
+def _trained(folder: str, models: "Models") -> "TurnCritic":
     if not Path(folder).is_dir():
         raise UsageError(_complaint(folder))
-    critic: TurnCritic = _critics().load_critic(Path(folder))
+    critics = _critics()
+    if critics.read_critic_card(Path(folder)).vision:
+        return _seeing(Path(folder), models)
+    critic: TurnCritic = critics.load_critic(Path(folder))
     return critic
+
+
+def _seeing(folder: Path, models: "Models") -> "TurnCritic":
+    from sweetrl.cli.references import References
+    from sweetrl.learning.vision import load_seeing_critic
+
+    references = References()
+    models.close_too(references)
+    return load_seeing_critic(folder, references.of)
 
 
 def _critics() -> "ModuleType":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console, live, outputs
+from sweetrl.cli import console, outputs
 from sweetrl.cli.console import QuietFlag
 from sweetrl.errors import UsageError
 
@@ -32,6 +32,7 @@ def make_model(
     """
     import time
 
+    from sweetrl.cli import live
     from sweetrl.learning.mini import SIZES, build
 
     if name not in SIZES:

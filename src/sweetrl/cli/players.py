@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sweetrl.errors import DataError, UsageError
 
@@ -36,6 +36,14 @@ class Player:
     prompt_file: Path | None = None
 
 
+class Closable(Protocol):
+    """What a command must release in the end."""
+
+    async def close(self) -> None:
+        """Release it."""
+        ...
+
+
 class Models:
     """The chat models of a command, each opened once however many players use it."""
 
@@ -45,6 +53,7 @@ class Models:
         self._endpoints = Endpoints(options)
         self._meter = meter
         self._opened: dict[tuple[str, Price], ChatModel] = {}
+        self._others: list[Closable] = []
 
     def of(self, player: Player) -> "ChatModel":
         """The model that plays a side."""
@@ -57,10 +66,14 @@ class Models:
             )
         return self._opened[key]
 
+    def close_too(self, other: "Closable") -> None:
+        """Release something else together with the models."""
+        self._others.append(other)
+
     async def close(self) -> None:
         """Release all of them."""
-        for model in self._opened.values():
-            await model.close()
+        for each in (*self._opened.values(), *self._others):
+            await each.close()
 
 
 def seat_agent(

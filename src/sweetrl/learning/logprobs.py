@@ -6,7 +6,7 @@ share the keys and values of the history.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +66,13 @@ def _inputs(batch: TokenBatch) -> dict[str, Any]:
             "position_ids": batch.positions,
             "use_cache": False,
         }
+    if batch.vision:
+        return {
+            "input_ids": batch.ids,
+            "attention_mask": batch.attention,
+            "use_cache": False,
+            **batch.vision,
+        }
     # Padding stands on the right, where no token of a causal model sees it: no mask is quicker.
     return {"input_ids": batch.ids, "use_cache": False}
 
@@ -82,17 +89,21 @@ class CandidateStates:
 
 @torch.no_grad()
 def candidate_states(
-    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]]
+    model: Any,
+    prefix: Sequence[int],
+    continuations: Sequence[Sequence[int]],
+    vision: Mapping[str, Tensor] | None = None,
 ) -> CandidateStates:
     """Run the network once over the prefix, then over all continuations at a time.
 
-    Equal to a run over `prefix + continuation` for each, at a fraction of the cost.
+    Equal to a run over `prefix + continuation` for each, at a fraction of the cost. `vision` is what a model
+    that sees is given beside the prefix.
     """
     device = model.device
     cache = DynamicCache(config=model.config)
-    read = _run_body(
-        model, input_ids=torch.tensor([prefix], device=device), past_key_values=cache, use_cache=True
-    )
+    seen = {name: value.to(device) for name, value in (vision or {}).items()}
+    ids = torch.tensor([prefix], device=device)
+    read = _run_body(model, input_ids=ids, past_key_values=cache, use_cache=True, **seen)
     longest = max(map(len, continuations))
     rows = max(1, CACHED_TOKENS_AT_ONCE // (len(prefix) + longest))
     states: list[Tensor] = []

@@ -291,7 +291,7 @@ def _learn(model: Any, batch: Batch, pool: ThreadPoolExecutor) -> float:
     losses, found = zip(*pool.map(gradients, batch), strict=True)
     for weight, *parts in zip(weights, *found, strict=True):
         weight.grad = torch.stack(parts).sum(0)
-    return sum(losses)
+    return float(sum(losses))
 
 
 def _surprise(model: Any, documents: Sequence[_Document]) -> Tensor:
