@@ -1,7 +1,9 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 
+import msgspec
 import pytest
 
 from report.reading import cells, read
@@ -22,7 +24,7 @@ from sweetrl.report import (
 )
 from sweetrl.report import tasks as tasks_section
 from sweetrl.report.results import BINS, curves, thinned
-from sweetrl.types import Metric
+from sweetrl.types import Metric, Reply, TokenCredit, Turn
 
 
 def section(contents, name):
@@ -213,20 +215,23 @@ def test_how_it_was_made_is_told_with_the_configuration_folded():
 
 
 def test_a_page_stays_small_whatever_it_is_given():
-    import msgspec
-
-    huge = "x" * 3_000_000
-    held = msgspec.structs.replace(
-        episode("a"),
-        turns=episode("a", turns=400).turns[:-1] + (type(episode("a").turns[0])(huge, huge),) * 20,
+    worst = '"1' * 1_500_000
+    turns = (Turn(worst + "OUTPUT:", worst, Reply(worst)),) * 400
+    held = msgspec.structs.replace(episode("a"), request=worst, turns=turns)
+    tokens = (TokenCredit(worst, 1.0),) * 10_000
+    credited = [msgspec.structs.replace(each, tokens=tokens) for each in credit("a", [0.1] * 400)]
+    contents = compose("t", [Run("base", [held], [verdict("a", 0.5)], credit=credited)])
+    many = Method("many", tasks={f"{worst[:500]}{number}": TaskScore(1, 0, 0.1) for number in range(20_000)})
+    contents = replace(
+        contents,
+        title=worst,
+        summary=worst,
+        methods=(*contents.methods, many),
+        provenance=(Provenance(worst, (("x", worst),), worst),),
     )
-    contents = compose("t", [Run("base", [held], [verdict("a", 0.5)])])
-    many = Method("many", tasks={f"{huge[:500]}{number}": TaskScore(1, 0, 0.1) for number in range(20_000)})
-    contents = ReportContents(
-        huge, huge, methods=(*contents.methods, many), examples=contents.examples,
-        provenance=(Provenance(huge, (("x", huge),), huge),),
-    )  # fmt: skip
-    assert len(render(contents)) < 1_000_000
+    page = render(contents)
+    assert len(page) < 4_000_000
+    assert "more turns are left out" in page
 
 
 def test_the_same_contents_give_the_same_page():

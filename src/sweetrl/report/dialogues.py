@@ -1,7 +1,7 @@
 """The section of example dialogues: what was said, what it earned, and which turn a critic thinks earned it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -15,8 +15,11 @@ from sweetrl.types import Check, Outcome, Reply, TokenCredit, Turn, TurnCredit, 
 
 TURNS = 30
 """Turns of a dialogue that are shown."""
+DIALOGUE_CHARACTERS = 400_000
+"""How much HTML the agent's part of a dialogue may take, about."""
 CHECKS = 40
 TOKENS = 400
+TOKEN_CHARACTERS = 80
 REQUEST_CHARACTERS = 2000
 
 _MARKS = {
@@ -130,26 +133,30 @@ def _gallery(examples: Sequence[Example], setting: _Setting) -> Markup | None:
 
 def _dialogue(example: Example, setting: _Setting) -> Markup:
     episode = example.episode
-    credit = {each.turn: each for each in example.credit}
-    turns = [
-        part
-        for number, turn in enumerate(episode.turns[:TURNS])
-        for part in (
-            _turn(number, turn, credit.get(number), setting.scale),
-            None if turn.reply is None else _reply(turn.reply, number, example, setting.budget),
-        )
-    ]
-    if len(episode.turns) > TURNS:
-        turns.append(element("li", f"… {len(episode.turns) - TURNS} more turns", class_="cut"))
     failure = None if episode.failure is None else element("p", _failure_text(example), class_="warning")
     return element(
         "details",
         _heading(example, setting),
-        element("ol", *turns, class_="chat credited" if credit else "chat"),
+        element("ol", *_turns(example, setting), class_="chat credited" if example.credit else "chat"),
         failure,
         _verdict(example.verdict) if example.verdict is not None else None,
         class_="dialogue",
     )
+
+
+def _turns(example: Example, setting: _Setting) -> Iterator[Markup]:
+    """What both sides said, as far as there is room for it."""
+    credit = {each.turn: each for each in example.credit}
+    turns, room = example.episode.turns, DIALOGUE_CHARACTERS
+    for number, turn in enumerate(turns):
+        if number == TURNS or room < 0:
+            yield element("li", f"… {len(turns) - number} more turns are left out", class_="cut")
+            return
+        said = _turn(number, turn, credit.get(number), setting.scale)
+        room -= len(said)
+        yield said
+        if turn.reply is not None:
+            yield _reply(turn.reply, number, example, setting.budget)
 
 
 def _failure_text(example: Example) -> str:
@@ -241,7 +248,12 @@ def _tokens(tokens: Sequence[TokenCredit]) -> Markup:
     shown = tokens[:TOKENS]
     strongest = max((abs(each.advantage) for each in shown if math.isfinite(each.advantage)), default=0.0)
     spans = [
-        element("span", each.text, class_=_tint(each.advantage, strongest), title=f"{each.advantage:+.4f}")
+        element(
+            "span",
+            each.text[:TOKEN_CHARACTERS],
+            class_=_tint(each.advantage, strongest),
+            title=f"{each.advantage:+.4f}",
+        )
         for each in shown
     ]
     rest = len(tokens) - len(shown)
