@@ -51,7 +51,7 @@ def credit_quality(
     from sweetrl.types import TurnValues
 
     truth = {each.id: each for each in read_records(values, TurnValues) if each.values is not None}
-    qualities = [credit.credit_quality(_joined(truth, path), outcome=outcome) for path in ranked]
+    qualities = [credit.credit_quality(joined(truth, path), outcome=outcome) for path in ranked]
     halves = (credit.halves(turn, outcome) for turn in truth.values())
     qualities.append(credit.credit_quality(halves, outcome=outcome))
     if json:
@@ -63,7 +63,7 @@ def credit_quality(
             console.note(f"{each.critic}: {each.turns} turns, {each.undecided} more without a difference")
 
 
-def _joined(truth: "dict[str, TurnValues]", path: Path) -> "Iterator[tuple[TurnValues, CandidateSet]]":
+def joined(truth: "dict[str, TurnValues]", path: Path) -> "Iterator[tuple[TurnValues, CandidateSet]]":
     """The turns of a ranked file that have values; turns at which the critic failed are left out."""
     from sweetrl.records import read_records
     from sweetrl.types import CandidateSet

@@ -17,7 +17,7 @@ import typer
 
 from sweetrl.candidates.rank import best_candidate
 from sweetrl.cli import console, inputs, live
-from sweetrl.cli.critics import open_critic
+from sweetrl.cli.critics import Judging, open_critic
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
 from sweetrl.cli.studio import SCREENSHOTS, Studio
 from sweetrl.dialogue.budget import Budget
@@ -42,6 +42,7 @@ class Plan:
     guard: bool
     best_of: int
     critic: str | None
+    critic_prompt: Path | None
     pictures: bool
     turn_limit: int
     single_turn: bool
@@ -136,7 +137,7 @@ def _drafts(plan: Plan, models: Models) -> tuple[Drafts | None, dict[str, Any]]:
     """Who chooses among the drafts of a turn, and what of that shapes an episode."""
     if plan.critic is None:
         return None, {}
-    critic, settings = open_critic(plan.critic, models)
+    critic, settings = open_critic(plan.critic, models, Judging(telling=plan.critic_prompt))
     name = f"best of {plan.best_of} by {critic.name}"
     return Drafts(plan.best_of, partial(best_candidate, critic), name), {**settings, "best_of": plan.best_of}
 

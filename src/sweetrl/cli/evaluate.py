@@ -7,6 +7,7 @@ import typer
 
 from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.critics import CriticPrompt
 from sweetrl.cli.fairness import fairness_of
 from sweetrl.cli.figures import metrics_table
 from sweetrl.cli.judging import Source, judge, opened_bench
@@ -67,6 +68,7 @@ def evaluate(
     guard: GuardFlag = False,
     best_of: BestOf = 1,
     critic: Critic = None,
+    critic_prompt: CriticPrompt = None,
     show: ShowOption = "pictures",
     request_timeout: RequestTimeout = 300.0,
     request_attempts: RequestAttempts = 12,
@@ -93,6 +95,7 @@ def evaluate(
         guard=guard,
         best_of=best_of,
         critic=critic,
+        critic_prompt=critic_prompt,
         pictures=show == "pictures",
         turn_limit=turn_limit,
         single_turn=single_turn,
@@ -138,7 +141,7 @@ def _figures(tasks: "dict[str, Task]", episodes: Path, verdicts: Path, turn_limi
 
     stored = inputs.each_episode(episodes, tasks)
     judged = read_records(verdicts, Verdict)
-    run = measure(tasks, stored, judged, tracker=_fact_tracker(tasks), turn_limit=turn_limit)
+    run = measure(tasks, stored, judged, tracker=fact_tracker(tasks), turn_limit=turn_limit)
     held, scored = read_card(episodes), read_card(verdicts)
     return replace(
         run,
@@ -147,7 +150,7 @@ def _figures(tasks: "dict[str, Task]", episodes: Path, verdicts: Path, turn_limi
     )
 
 
-def _fact_tracker(tasks: "dict[str, Task]") -> "FactTracker | None":
+def fact_tracker(tasks: "dict[str, Task]") -> "FactTracker | None":
     """What there is to ask in these tasks, where their benchmark knows it."""
     from sweetrl.evaluation.metrics import FactTracker
     from sweetrl.tasks import mini_backend

@@ -79,10 +79,10 @@ app.command()(rank.rank)
 app.command()(turn_pairs.turn_pairs)
 app.add_typer(train.app, name="train")
 app.command()(credit.credit)
-app.command()(values.values)
-app.command()(credit_quality.credit_quality)
 app.command()(report.report)
 app.command()(make_model.make_model)
+app.command()(values.values)
+app.command()(credit_quality.credit_quality)
 app.command()(run_command.run)
 
 

@@ -188,12 +188,14 @@ def _described(role: str, name: str, player: Player, prompt: "Prompt") -> dict[s
 
 
 def read_prompt(path: Path | None) -> "Prompt | None":
-    """The prompt in a user's own file, if one is given."""
-    from sweetrl.prompts import Prompt
+    """The prompt in a user's own file, or one that ships by its name, if one is given."""
+    from sweetrl.prompts import Prompt, load, shipped
     from sweetrl.records import unreadable
 
     if path is None:
         return None
+    if str(path) in shipped():
+        return load(str(path))
     try:
         return Prompt(path.read_text(encoding="utf-8"), source=path.name)
     except OSError as error:
