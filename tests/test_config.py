@@ -58,6 +58,11 @@ def test_the_last_of_several_changes_wins(recipe: Path) -> None:
     assert load_recipe(recipe, ["seed=1", "seed=2"]).seed == 2
 
 
+def test_a_change_to_nothing_takes_a_key_out(recipe: Path) -> None:
+    assert load_recipe(recipe, ["episodes=old.jsonl", "episodes="]).episodes is None
+    assert load_recipe(recipe, ["episodes="]).episodes is None
+
+
 def test_all_faults_are_reported_at_once(recipe: Path) -> None:
     recipe.write_text(
         LEAST.replace('output = "run"', "")

@@ -112,6 +112,9 @@ class CandidateSettings(Section, frozen=True, kw_only=True):
     concurrency: Positive | None = None
     critic: Name | None = None
     """A critic as `sweetrl rank` takes it, in place of one that the recipe trains."""
+    judge_prompt: Name | None = None
+    """A file that asks a judge among the critics."""
+    judge_rounds: Positive | None = None
     rank_concurrency: Positive | None = None
 
 
@@ -227,7 +230,10 @@ def _apply(content: dict[str, Any], change: str) -> None:
         content = content.setdefault(section, {})
         if not isinstance(content, dict):
             raise ConfigError(f"--set {change}: {section} is a value, not a section")
-    content[last] = _value(text.strip())
+    if text.strip():
+        content[last] = _value(text.strip())
+    else:
+        content.pop(last, None)
 
 
 def _value(text: str) -> Any:

@@ -204,12 +204,33 @@ class Metric(Struct, frozen=True):
     """A figure with its 95 % interval."""
 
     name: str
-    value: float
-    low: float
-    high: float
+    value: float | None
+    """None where it rests on nothing, as are the ends of its interval."""
+    low: float | None
+    high: float | None
     count: int
     """How many scored items it rests on."""
     unscored: int = 0
+
+
+class RunMetrics(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The figures of a run, and what they rest on."""
+
+    schema: Literal["metrics/1"] = "metrics/1"
+    tasks: Count
+    """Those with a whole dialogue."""
+    dialogues: Count
+    """Whole ones: answered, or at the turn limit."""
+    failed: Count
+    """Dialogues that broke down through no fault of the agent."""
+    unscored: Count
+    """Whole dialogues without a reward."""
+    metrics: dict[str, Metric]
+    """By name: success, reward, turns and, where hidden facts are known, coverage, repeats and premature."""
+    fairness: tuple[Metric, ...] = ()
+    """What the collaborator gave away."""
+    run: dict[str, Any] = {}
+    """Where the figures come from: the configurations of the run cards, and versions."""
 
 
 # ---------------------------------------------------------------- preferences and credit

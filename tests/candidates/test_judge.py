@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from candidates.stored import SECRET, task
 from sweetrl.candidates.judge import JudgeCritic, meetings, parse_grade, parse_preference
-from sweetrl.errors import ModelError
+from sweetrl.errors import ConfigError, ModelError
 from sweetrl.models.scripted import ScriptedModel
+from sweetrl.prompts import Prompt
 from sweetrl.types import Message, Role
 
 HISTORY = (Message(Role.USER, "Write t."), Message(Role.ASSISTANT, "Why?"), Message(Role.USER, "So."))
@@ -173,3 +174,49 @@ def test_a_grade_is_read_however_it_is_written(reply, grade):
 def test_no_reply_is_too_odd_to_be_read(reply):
     assert parse_preference(reply) in (None, -1.0, 0.0, 1.0)
     assert parse_grade(reply) in (None, -1.0, -0.5, 0.0, 0.5, 1.0)
+
+
+# ---------------------------------------------------------------- prompts of one's own
+
+
+def own(text: str) -> Prompt:
+    return Prompt(text, source="mine.txt")
+
+
+def test_a_prompt_of_ones_own_asks_for_comparisons():
+    prompt = own("{problem_description} <message>\n{first}\n</message> <message>\n{second}\n</message>")
+    found, prompts = asked(longer, ["a", "abc"], comparing=prompt)
+    assert found == [-1.0, 1.0]
+    assert prompts[0].startswith("Write t. <message>")
+    assert not any(SECRET in prompt for prompt in prompts)
+
+
+def test_a_prompt_of_ones_own_asks_for_grades():
+    found, prompts = asked(lambda _: "GRADE: 2", ["a"], grading=own("Grade {output}"))
+    assert (found, prompts) == ([1.0], ["Grade a"])
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"comparing": own("Which? {first}")}, r"mine.txt: the prompt has no field \{second\}"),
+        ({"comparing": own("{first} {second} {output}")}, r"nothing fills the field \{output\}"),
+        ({"grading": own("{first} {second}")}, r"nothing fills the field \{first\}"),
+    ],
+)
+def test_a_prompt_that_shows_something_else_is_refused(options, complaint):
+    with pytest.raises(ConfigError, match=complaint):
+        JudgeCritic(ScriptedModel([]), **options)
+
+
+def test_judges_that_are_asked_otherwise_have_other_names():
+    prompts = [own("{first} {second}"), own("{first} or {second}")]
+    critics = [
+        JudgeCritic(ScriptedModel([])),
+        JudgeCritic(ScriptedModel([]), rounds=5),
+        *(JudgeCritic(ScriptedModel([]), comparing=prompt) for prompt in prompts),
+    ]
+    names = [critic.name for critic in critics]
+    assert names[:2] == ["judge:scripted", "judge:scripted in 5 rounds"]
+    assert all(name.startswith("judge:scripted by mine.txt ") for name in names[2:])
+    assert len(set(names)) == 4

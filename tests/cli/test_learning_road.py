@@ -109,3 +109,28 @@ def test_each_command_reads_what_the_one_before_it_wrote(sweetrl: Sweetrl, folde
             assert said.startswith(("What is added?", "I WANT TO ANSWER: def f"))
             total = sum(token.advantage for token in each.tokens)
             assert total == pytest.approx(each.advantage, abs=1e-6)
+
+
+def test_a_turn_that_the_critic_cannot_read_is_recorded_and_the_others_are_ranked(
+    sweetrl: Sweetrl, folder: Path
+) -> None:
+    long = "I WANT TO ANSWER: " + "x = 1\n" * 1000
+    drawn = [
+        CandidateSet(episode_id=f"t{number}#0", task_id=f"t{number}", turn=0, outputs=("Why?", outputs))
+        for number, outputs in enumerate((long, "What is added?"))
+    ]
+    content = b"".join(msgspec.json.encode(each) + b"\n" for each in drawn)
+    (folder / "candidates.jsonl").write_bytes(content)
+    names = ("tasks", "episodes", "candidates")
+    files = [word for name in names for word in (f"--{name}", folder / f"{name}.jsonl")]
+    critic = ("--critic", f"zero:hf:{folder / 'model'}")
+    ended = sweetrl("rank", *critic, *files, "-o", folder / "ranked.jsonl")
+    assert ended.code == 1, ended.err
+    assert "1 turns, 1 failed" in ended.err
+    failed, ranked = sorted(
+        read_records(folder / "ranked.jsonl", CandidateSet), key=lambda each: each.episode_id
+    )
+    assert ranked.advantages is not None
+    assert failed.advantages is None
+    assert failed.failure is not None
+    assert (failed.failure.stage, failed.failure.kind) == ("critic", "context_length")

@@ -40,6 +40,15 @@ def test_a_failure_of_ours_is_one_line_and_exit_code_1(failing, error):
     assert (finished.code, finished.out, finished.err) == (1, "", f"error: {error}\n")
 
 
+def test_of_the_processes_of_torchrun_the_first_one_complains_about_bad_input(failing, monkeypatch):
+    for rank, said in ((0, "error: bad\n"), (1, "")):
+        monkeypatch.setenv("LOCAL_RANK", str(rank))
+        assert (finished := failing(DataError("bad"))).code == 2
+        assert finished.err == said
+    # What only one process knows is told by whichever it is.
+    assert failing(TrainingError("loss is nan")).err == "error: loss is nan\n"
+
+
 def test_a_message_cannot_break_the_line_or_drive_the_terminal(failing):
     finished = failing(ConfigError("odd\nname \x1b[2Jhere"))
     assert finished.err == "error: odd name  [2Jhere\n"

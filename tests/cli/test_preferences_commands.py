@@ -270,6 +270,36 @@ def test_a_judge_behind_an_endpoint_ranks(
         assert [each.advantages[index] for index in order] == pytest.approx([-1, -1 / 3, 1 / 3, 1])
 
 
+def test_a_judge_is_asked_as_often_and_in_such_words_as_one_likes(
+    sweetrl: Sweetrl, tasks: Path, episodes: Path, tmp_path: Path
+) -> None:
+    drawn, prompt = tmp_path / "c.jsonl", tmp_path / "prompt.txt"
+    agent = ("--agent", "scripted:babble", "--n", 8)
+    assert sweetrl("candidates", "--episodes", episodes, *agent, "-o", drawn).code == 0
+    files = ("--tasks", tasks, "--episodes", episodes, "--candidates", drawn)
+    prompt.write_text("Is {first} better than {second}? Say BETTER: and which.")
+    with in_thread(HostileServer(reply=lambda body, sample: "BETTER: SAME")) as running:
+        judge = ("--critic", f"judge:openai:fake@{running.url}", "--judge-prompt", prompt)
+        options = ("--judge-rounds", 1, "-o", tmp_path / "r.jsonl", "--json", "-q")
+        ended = sweetrl("rank", *judge, *files, *options)
+        assert ended.code == 0, ended.err
+        assert all(asked.body["messages"][0]["content"].startswith("Is ") for asked in running.asked)
+        graded = ("--dialogues", episodes, "--tasks", tasks, "-o", tmp_path / "credit.jsonl")
+        refused = sweetrl("credit", *judge, *graded)
+    # Each of 8 candidates meets two others, in both places, at each of 12 turns.
+    assert json.loads(ended.out)["requests"] == 8 * 2 * 12
+    assert (refused.code, "nothing fills the field {first}" in refused.err) == (2, True)
+    [name] = {each.critic for each in read_records(tmp_path / "r.jsonl", CandidateSet)}
+    assert " in 1 rounds by prompt.txt " in name
+
+
+def test_only_a_judge_is_asked(sweetrl: Sweetrl, tasks: Path, episodes: Path, tmp_path: Path) -> None:
+    (tmp_path / "prompt.txt").write_text("Grade {output}")
+    given = ("--dialogues", episodes, "--tasks", tasks, "--judge-prompt", tmp_path / "prompt.txt")
+    ended = sweetrl("credit", "--critic", "scripted:overlap", *given, "-o", tmp_path / "credit.jsonl")
+    assert (ended.code, "'scripted:overlap' asks no language model" in ended.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("critic", "complaint"),
     [

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,13 @@ def test_other_methods_need_fewer_stages(recipe: Path, method: str, wanted: list
     assert set(planned) <= set(NAMES)
 
 
+def test_a_value_function_is_trained_without_pairs(recipe: Path) -> None:
+    planned = stages(load_recipe(recipe, ["candidates={}", "critic={model='m', kind='value'}"]))
+    assert [stage.name for stage in planned[:3]] == ["rollout", "score", "train-critic"]
+    assert str(recipe.parent / "run" / "verdicts.jsonl") in planned[2].inputs
+    assert "--pairs" not in planned[2].arguments
+
+
 def test_dialogues_that_were_held_already_are_not_held_again(recipe: Path) -> None:
     planned = stages(load_recipe(recipe, ["episodes=old.jsonl"]))
     assert planned[0].name == "score"
@@ -132,7 +139,7 @@ def test_options_of_the_recipe_reach_the_commands(recipe: Path) -> None:
 
 EVERYTHING = (
     "method=sweet",
-    "candidates={n=2, concurrency=3, rank_concurrency=1}",
+    "candidates={n=2, concurrency=3, rank_concurrency=1, judge_prompt='recipe.toml', judge_rounds=3}",
     "critic={model='m', kind='value', normalisation='none', blind=true, shard=true}",
     "policy={model='m', epochs=1, batch_size=2, learning_rate=1e-5, beta=1, nll=0.1, warmup=0.1, floor=0.1, "
     "max_tokens=9, tokens_per_pass=9, max_steps=9, lora_rank=9, precision='float32', "
@@ -333,31 +340,70 @@ def test_a_server_that_does_not_come_up_is_one_line(
     assert "Traceback" not in ended.err
 
 
-def test_an_interrupt_reaches_the_stage_and_the_same_command_goes_on(recipe: Path) -> None:
-    script = (
-        "import sys; from sweetrl.cli import road; whole = road.stages\n"
-        "road.stages = lambda loaded: whole(loaded)[:1]\n"
-        "from sweetrl.cli.main import main; main()"
-    )
-    words = [
-        sys.executable,
-        "-c",
-        script,
-        "run",
-        str(recipe),
-        "--set",
-        "method=none",
-        "--set",
-        "evaluation.attempts=9000",
-    ]
+# ---------------------------------------------------------------- ends that nobody planned
+
+
+@pytest.fixture
+def endless(recipe: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A run in the middle of a stage that would take very long, in a session of its own."""
+    changes = ("--set", "method=none", "--set", "evaluation.attempts=9000")
+    words = [sys.executable, "-m", "sweetrl", "run", str(recipe), *changes]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         written = recipe.parent / "run" / "evaluation" / "episodes.jsonl"
         while not (written.exists() and written.stat().st_size):
             assert process.poll() is None
             time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def served(recipe: Path) -> Path:
+    """Adds a server to the recipe, of two processes; the file that it writes the second one's id to."""
+    port, pid = free_port(), recipe.parent / "pid"
+    server = f"{sys.executable} -m http.server {port} --bind 127.0.0.1 & echo $! > {pid}; wait"
+    with_server(recipe, server, port)
+    return pid
+
+
+def children_of(process: int) -> set[int]:
+    listed = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return {int(each) for each in listed}.union(*(children_of(int(each)) for each in listed))
+
+
+def await_end_of(processes: set[int]) -> None:
+    while any(Path(f"/proc/{each}").exists() for each in processes):
+        time.sleep(0.05)
+
+
+def test_a_request_to_end_leaves_neither_stage_nor_server(
+    served: Path, endless: "subprocess.Popen[str]"
+) -> None:
+    started = children_of(endless.pid)
+    assert int(served.read_text()) in started
+    endless.terminate()
+    _, said = endless.communicate(timeout=60)
+    assert endless.returncode == 130, said
+    assert said.splitlines()[-1] == (
+        "interrupted: in the stage evaluation-rollout; the same command goes on with it"
+    )
+    await_end_of(started)
+
+
+def test_a_killed_run_takes_stage_and_server_with_it(served: Path, endless: "subprocess.Popen[str]") -> None:
+    started = children_of(endless.pid)
+    assert int(served.read_text()) in started
+    endless.kill()
+    await_end_of(started)
+
+
+def test_an_interrupt_reaches_the_stage_and_the_same_command_goes_on(
+    recipe: Path, endless: "subprocess.Popen[str]"
+) -> None:
+    written = recipe.parent / "run" / "evaluation" / "episodes.jsonl"
+    os.killpg(endless.pid, signal.SIGINT)
+    _, said = endless.communicate(timeout=60)
+    assert endless.returncode == 130, said
     assert "the same command goes on" in said
     held = len(list(read_records(written, Episode)))
     assert 0 < held < 27000

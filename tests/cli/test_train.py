@@ -55,6 +55,40 @@ def test_a_blind_critic_is_told_nothing(sweetrl, files: Files, seed_model, tmp_p
     assert (card["kind"], card["privileged"]) == ("value", None)
 
 
+def test_a_value_function_learns_from_verdicts_and_starts_from_their_mean(
+    sweetrl, files: Files, seed_model, tmp_path
+) -> None:
+    verdicts = files.verdicts.read_text().splitlines(keepends=True)
+    (tmp_path / "some.jsonl").write_text("".join(verdicts[1:]))
+    given = ["--episodes", files.episodes, "--tasks", files.tasks, "--agent-prompt", files.prompt]
+    options = ["--model", seed_model, *given, *QUICK, "--kind", "value", "-o", tmp_path / "critic"]
+    finished = sweetrl("train", "critic", *options, "--verdicts", tmp_path / "some.jsonl")
+    assert finished.code == 0, finished.err
+    card = json.loads((tmp_path / "critic" / "critic.json").read_text())
+    assert (card["kind"], card["start"]) == ("value", pytest.approx(5 / 11))
+    trained = json.loads((tmp_path / "critic" / "sweetrl.json").read_text())
+    assert sorted(trained["data"]) == ["episodes", "tasks", "verdicts"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "said"),
+    [
+        ("value", [], "give --verdicts"),
+        ("value", ["pairs", "verdicts"], "give --verdicts"),
+        ("advantage", ["verdicts"], "a critic of kind advantage learns from pairs of dialogues"),
+        ("regression", ["pairs", "verdicts"], "give --pairs alone"),
+    ],
+)
+def test_a_critic_is_given_what_its_kind_learns_from(
+    sweetrl, files: Files, seed_model, tmp_path, kind: str, names: list[str], said: str
+) -> None:
+    given = [word for name in names for word in (f"--{name}", getattr(files, name))]
+    options = ["--model", seed_model, "--episodes", files.episodes, "--tasks", files.tasks, *given]
+    finished = sweetrl("train", "critic", *options, "--kind", kind, "-o", tmp_path / "critic")
+    assert (finished.code, finished.err.count("\n")) == (2, 1)
+    assert said in finished.err
+
+
 def test_another_setting_in_the_same_folder_is_refused(sweetrl, files: Files, seed_model, tmp_path) -> None:
     options = ["--model", seed_model, *files.options("rft"), *QUICK, "-o", tmp_path / "policy"]
     assert sweetrl("train", "rft", *options).code == 0

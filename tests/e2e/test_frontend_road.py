@@ -109,6 +109,13 @@ def test_tasks_to_dialogues_to_scores_and_listening_pays(sweetrl, tmp_path):
         assert report["all"]["tests_passed"]["value"] == pytest.approx(sum(rewards) / 4)
         means.append(sum(rewards) / 4)
     assert means[0] > means[1]
+    players = ("--agent", f"openai:a@{server.url}", "--collaborator", "designer")
+    # All dialogues are there and scored: nobody is asked again.
+    ended = sweetrl("evaluate", "--tasks", TASKS, *players, "-o", tmp_path / "run")
+    assert ended.code == 0, ended.err
+    figures = json.loads((tmp_path / "run" / "metrics.json").read_text())["metrics"]
+    assert figures["reward"]["value"] == pytest.approx(means[0])
+    assert "likeness, %" in ended.out
     episodes = list(read_records(tmp_path / "run" / "episodes.jsonl", Episode))
     named = {turn.reply.screenshot for episode in episodes for turn in episode.turns if turn.reply}
     verdicts_of_run = tmp_path / "run" / "verdicts.jsonl"

@@ -6,7 +6,13 @@ import pytest
 from learning.stored_records import Records
 from models.tiny_llama import tiny_tokenizer
 from sweetrl.errors import DataError
-from sweetrl.learning.datasets import Encoding, dialogue_pairs, successful_dialogues, turn_pairs
+from sweetrl.learning.datasets import (
+    Encoding,
+    dialogue_pairs,
+    scored_dialogues,
+    successful_dialogues,
+    turn_pairs,
+)
 from sweetrl.learning.tokens import DialogueEncoder, EncodedSequence
 from sweetrl.types import BackendSecret, Ending, EpisodePair, Task
 
@@ -43,6 +49,42 @@ def test_an_unscored_episode_is_no_success() -> None:
     unscored = [msgspec.structs.replace(each, reward=None) for each in RECORDS.verdicts]
     with pytest.raises(DataError, match="no dialogue succeeded"):
         successful_dialogues(RECORDS.episodes, unscored, ENCODING)
+
+
+def test_every_scored_dialogue_teaches_a_value_function() -> None:
+    [unscored, *verdicts] = RECORDS.verdicts
+    unscored = msgspec.structs.replace(unscored, reward=None)
+    encoding = replace(ENCODING, privileged=reveal)
+    data = scored_dialogues(RECORDS.episodes, [unscored, *verdicts], encoding, RECORDS.tasks)
+    assert {each.id: (bool(each.chosen), bool(each.rejected)) for each in data.examples} == {
+        **{f"t{number}#0": (True, False) for number in (1, 2)},
+        **{f"t{number}#1": (False, True) for number in range(3)},
+    }
+    assert data.success_rate == pytest.approx(2 / 5)
+    assert all("SECRET def f" in text(each) for example in data.examples for each in example.sequences)
+    for example in data.examples:
+        said = "".join(turn.output + "<|end|>" for turn in RECORDS.episodes[example.id].turns)
+        assert "".join(map(learnt, example.sequences)) == said
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"reward": None}, "no dialogue was scored"),
+        ({"success": True}, "all 6 dialogues succeeded: there is nothing to tell apart"),
+        ({"success": False}, "all 6 dialogues failed"),
+        ({"answer_digest": "0" * 16}, "the verdict on t0#0 judges another answer"),
+    ],
+)
+def test_a_value_function_needs_both_outcomes(changes: dict[str, object], complaint: str) -> None:
+    verdicts = [msgspec.structs.replace(each, **changes) for each in RECORDS.verdicts]
+    with pytest.raises(DataError, match=complaint):
+        scored_dialogues(RECORDS.episodes, verdicts, ENCODING, RECORDS.tasks)
+
+
+def test_a_dialogue_on_a_task_that_is_not_there_is_refused() -> None:
+    with pytest.raises(DataError, match="t0#0: there is no task t0"):
+        scored_dialogues(RECORDS.episodes, RECORDS.verdicts, ENCODING, {})
 
 
 def test_a_verdict_on_another_answer_is_refused() -> None:

@@ -8,7 +8,7 @@ from transformers import LlamaForCausalLM
 
 from models.tiny_llama import tiny_config
 from sweetrl.learning.batches import Example, collate
-from sweetrl.learning.heads import add_score_head
+from sweetrl.learning.heads import add_score_head, turn_scores
 from sweetrl.learning.losses import Normalisation
 from sweetrl.learning.objectives import objective
 from sweetrl.learning.settings import CriticKind, Method, TrainingSettings
@@ -88,6 +88,22 @@ def test_a_new_head_knows_nothing(kind: CriticKind) -> None:
     assert found.item() == pytest.approx(0.693147, abs=1e-5)
     found.backward()
     assert float(network.score_head.weight.grad.abs().sum()) > 0  # type: ignore[union-attr]
+
+
+def test_a_value_function_tells_the_outcome_of_single_dialogues_and_of_pairs_alike() -> None:
+    torch.manual_seed(0)
+    network = LlamaForCausalLM(tiny_config()).eval()
+    add_score_head(network)
+    torch.nn.init.normal_(network.score_head.weight)
+    tell = objective(TrainingSettings(method=Method.CRITIC, kind=CriticKind.VALUE))
+    single = collate([Example("won", (CHOSEN,)), Example("lost", (), (REJECTED,))], pad=0)
+    first, second, other = turn_scores(network, single, CriticKind.VALUE)
+    won, lost = tell(network, single).losses
+    torch.testing.assert_close(won, -(logsigmoid(first) + logsigmoid(second)) / 2)
+    torch.testing.assert_close(lost, -logsigmoid(-other))
+    torch.testing.assert_close(tell(network, BATCH).losses, (won + lost)[None] / 2)
+    right = tell(network, single).metrics["accuracy"]
+    assert right.tolist() == [((first > 0) + 0.0 + (second > 0)) / 2, float(other < 0)]
 
 
 def test_metrics_carry_no_gradient_and_say_who_won(network: LlamaForCausalLM) -> None:

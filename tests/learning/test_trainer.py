@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from learning.stored_records import Records
+from models.tiny_gemma2 import save_tiny_gemma2
 from models.tiny_llama import save_tiny_llama
 from sweetrl.errors import DataError, TrainingError
 from sweetrl.learning import objectives
@@ -250,6 +251,17 @@ def test_ranking_reproduces_the_advantages_of_training(
     # A pair has the turns of the first attempt, then those of the second: the order of the episodes.
     assert advantages(tmp_path) == pytest.approx(means.tolist(), abs=1e-5)
     assert max(map(abs, means.tolist())) > 0.01
+
+
+def test_a_model_that_caps_the_logits_of_attention_is_trained_and_judges(tmp_path: Path) -> None:
+    seed_model = save_tiny_gemma2(tmp_path / "seed")
+    card = run(seed_model, tmp_path / "critic", Method.CRITIC, branch=False, epochs=4)
+    assert card.metrics["accuracy"] > 0.5
+    seed, trained = (AutoModelForCausalLM.from_pretrained(each) for each in (seed_model, tmp_path / "critic"))
+    batch = collate(examples(seed_model, Method.CRITIC, branch=False).examples, pad=0)
+    with torch.no_grad():
+        means = turn_logprobs(trained, batch).means - turn_logprobs(seed, batch).means
+    assert advantages(tmp_path / "critic") == pytest.approx(means.tolist(), abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", [CriticKind.VALUE, CriticKind.REGRESSION])

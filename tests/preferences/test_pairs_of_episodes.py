@@ -1,11 +1,17 @@
 import random
+from itertools import chain
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sweetrl.errors import DataError
-from sweetrl.preferences.episodes import all_pairs, best_against_lower, pair_episodes
+from sweetrl.preferences.episodes import (
+    all_pairs,
+    best_against_lower,
+    pair_episodes,
+    reason_for_no_pairs,
+)
 from sweetrl.types import Ending, Episode, EpisodePair, Failure, Turn, Verdict, digest
 
 
@@ -133,3 +139,21 @@ def test_a_verdict_on_another_answer_is_refused():
     )
     with pytest.raises(DataError, match="t#0 judges another answer"):
         list(pair_episodes([episode("t", 0)], [stale], best_against_lower))
+
+
+@pytest.mark.parametrize(
+    ("rewards", "rule", "reason"),
+    [
+        ([[None, None]], best_against_lower, "no dialogue was scored"),
+        ([[1.0], [0.0]], best_against_lower, "no task has two scored dialogues"),
+        ([[0.0, 0.0], [0.0]], best_against_lower, "on each of 2 tasks all dialogues earned the same (0)"),
+        ([[1.0, 1.0], [0.5]], all_pairs(), "all dialogues earned the same (from 0.5 to 1)"),
+        ([[0.2, 0.9]], best_against_lower, "no task has a success and a dialogue that earned less"),
+        ([[0.2, 0.25], [0.1, 0.0]], all_pairs(0.3), "rewards on one task differ by 0.1 at most"),
+    ],
+)
+def test_that_there_are_no_pairs_has_a_reason(rewards, rule, reason):
+    episodes = [episode(f"t{task}", n) for task, of in enumerate(rewards) for n in range(len(of))]
+    verdicts = [verdict(*each) for each in zip(episodes, chain(*rewards), strict=True)]
+    assert list(pair_episodes(episodes, verdicts, rule)) == []
+    assert reason in reason_for_no_pairs(verdicts, rule)

@@ -12,12 +12,18 @@ from statistics import fmean
 
 from sweetrl import prompts
 from sweetrl.errors import ModelError
+from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, Message, Role, Sampling, Task
+from sweetrl.types import BackendSecret, Message, Role, Sampling, Task, digest
 
 ROUNDS = 2
 """Each candidate meets twice as many others: 16 candidates take 64 requests, all against all would take 240."""
+
+_COMPARED, _GRADED = ("first", "second"), ("output",)
+"""Fields that a prompt must have."""
+_CONTEXT = ("problem_description", "hidden_information", "dialogue_history")
+"""Fields that it may have."""
 
 _SAMPLING = Sampling(temperature=0.0, max_tokens=512)
 _CHOICE = r"(FIRST|SECOND|SAME|TIE|EQUAL|NEITHER|BOTH)"
@@ -35,15 +41,27 @@ class JudgeCritic:
     to 1, always better. Of a single one it is a grade: from -1, harmful, to 1, decisive.
     """
 
-    def __init__(self, model: ChatModel, *, rounds: int = ROUNDS) -> None:
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        rounds: int = ROUNDS,
+        comparing: Prompt | None = None,
+        grading: Prompt | None = None,
+    ) -> None:
+        """Prompts of one's own show {first} and {second} to compare, {output} to grade."""
         self._model = model
         self._rounds = rounds
-
-    @property
-    def name(self) -> str:
-        """The model's specification, and the rounds where they are not the usual ones."""
-        rounds = "" if self._rounds == ROUNDS else f" in {self._rounds} rounds"
-        return f"judge:{self._model.name}{rounds}"
+        self._comparing = comparing or prompts.load("judge-pair")
+        self._comparing.check(needed=_COMPARED, offered=[*_COMPARED, *_CONTEXT])
+        self._grading = grading or prompts.load("judge-grade")
+        self._grading.check(needed=_GRADED, offered=[*_GRADED, *_CONTEXT])
+        own = [
+            f" by {each.source} {digest(each.text)[:8]}" for each in (comparing, grading) if each is not None
+        ]
+        rounds_named = "" if rounds == ROUNDS else f" in {rounds} rounds"
+        self.name = f"judge:{model.name}{rounds_named}{''.join(own)}"
+        """The model's specification, and what of it is not as usual."""
 
     async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
         """One for each output; equal outputs have equal ones."""
@@ -70,22 +88,22 @@ class JudgeCritic:
         return results
 
     async def _compare(self, task: Task, history: Sequence[Message], first: str, second: str) -> float | None:
-        return parse_preference(await self._ask("judge-pair", task, history, first=first, second=second))
+        return parse_preference(await self._ask(self._comparing, task, history, first=first, second=second))
 
     async def _grade(self, task: Task, history: Sequence[Message], output: str) -> float:
-        grade = parse_grade(await self._ask("judge-grade", task, history, output=output))
+        grade = parse_grade(await self._ask(self._grading, task, history, output=output))
         if grade is None:
             raise ModelError(f"{self.name}: its grade of a turn could not be read", kind="unreadable")
         return grade
 
-    async def _ask(self, prompt: str, task: Task, history: Sequence[Message], **material: str) -> str:
-        text = prompts.render(
-            prompt,
-            problem_description=task.request,
-            hidden_information=_reference(task),
-            dialogue_history=_transcript(history),
+    async def _ask(self, prompt: Prompt, task: Task, history: Sequence[Message], **material: str) -> str:
+        fields = {
+            "problem_description": task.request,
+            "hidden_information": _reference(task),
+            "dialogue_history": _transcript(history),
             **material,
-        )
+        }
+        text = prompt.render(**{name: fields[name] for name in prompt.fields})
         messages = [Message(Role.USER, text)]
         seed = derive_seed("judge", text)
         [completion] = await self._model.complete(messages, n=1, sampling=_SAMPLING, seed=seed)

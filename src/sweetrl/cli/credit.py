@@ -9,7 +9,7 @@ import typer
 from sweetrl.cli import console, inputs
 from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.critics import CriticOption
+from sweetrl.cli.critics import CriticOption, GradingPrompt, Judging
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def credit(
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Show which words earned it, where the critic can tell.")
     ] = False,
+    judge_prompt: GradingPrompt = None,
     concurrency: ConcurrencyOption = 8,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -50,7 +51,8 @@ def credit(
     import asyncio
 
     source = _Dialogues(dialogues, tasks)
-    tally = asyncio.run(_credit(source, critic, output, concurrency=concurrency, quiet=quiet))
+    judging = Judging(grading=judge_prompt)
+    tally = asyncio.run(_credit(source, critic, judging, output, concurrency=concurrency, quiet=quiet))
     if not json:
         for table in _tables(source, output, show, tokens=tokens):
             console.results().print(table)
@@ -88,7 +90,7 @@ class _Dialogues:
 
 
 async def _credit(
-    dialogues: _Dialogues, spec: str, output: Path, *, concurrency: int, quiet: bool
+    dialogues: _Dialogues, spec: str, judging: Judging, output: Path, *, concurrency: int, quiet: bool
 ) -> "Tally":
     from sweetrl.candidates.credit import credit_turns
     from sweetrl.candidates.sample import stored_turns
@@ -99,7 +101,7 @@ async def _credit(
     total = sum(1 for _ in stored_turns(episode for _, episode in dialogues))
     tally = Tally(output, "turns")
     async with opened_models(tally) as models:
-        critic, settings = open_critic(spec, models)
+        critic, settings = open_critic(spec, models, judging)
         config = {**dialogues.fingerprint(), **settings}
         with open_output(output, TurnCredit, command="credit", config=config, quiet=quiet) as log:
             credited = credit_turns(dialogues, critic, concurrency=concurrency, skip=log.has)

@@ -1,6 +1,7 @@
 """Critics made from what the command line calls them."""
 
 import difflib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,38 +32,80 @@ CriticOption = Annotated[
 ]
 
 
-def open_critic(spec: str, models: "Models") -> "tuple[TurnCritic, dict[str, Any]]":
+ComparingPrompt = Annotated[
+    Path | None,
+    typer.Option(
+        "--judge-prompt", metavar="FILE", help="How a judge is asked to compare {first} and {second}."
+    ),
+]
+GradingPrompt = Annotated[
+    Path | None,
+    typer.Option("--judge-prompt", metavar="FILE", help="How a judge is asked to grade {output}."),
+]
+RoundsOption = Annotated[
+    int | None,
+    typer.Option("--judge-rounds", min=1, help="A judge has each candidate meet twice as many others; 2."),
+]
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How a language model is asked; None is as usual."""
+
+    comparing: Path | None = None
+    grading: Path | None = None
+    rounds: int | None = None
+
+
+AS_USUAL = Judging()
+
+
+def open_critic(
+    spec: str, models: "Models", judging: Judging = AS_USUAL
+) -> "tuple[TurnCritic, dict[str, Any]]":
     """The critic, and what of it shapes an advantage. Its chat models are closed with `models`."""
     kind, colon, rest = spec.partition(":")
+    if kind != "judge" and judging != AS_USUAL:
+        raise UsageError(f"'{spec}' asks no language model; leave out --judge-prompt and --judge-rounds")
     if not (kind in KINDS and colon):
         critic = _trained(spec, models)
     elif not rest:
         raise UsageError(f"'{spec}' lacks its second half; write {KINDS[kind]}")
+    elif kind == "judge":
+        critic = _judge(rest, models, judging)
+    elif kind == "value":
+        critic = _value(rest, models)
     else:
-        critic = {"judge": _judge, "zero": _zero, "value": _value, "scripted": _scripted}[kind](rest, models)
+        critic = {"zero": _zero, "scripted": _scripted}[kind](rest)
     return critic, {"critic": critic.name}
 
 
-def _judge(spec: str, models: "Models") -> "TurnCritic":
-    from sweetrl.candidates.judge import JudgeCritic
-    from sweetrl.cli.players import Player
+def _judge(spec: str, models: "Models", judging: Judging) -> "TurnCritic":
+    from sweetrl.candidates.judge import ROUNDS, JudgeCritic
+    from sweetrl.cli.players import Player, read_prompt
     from sweetrl.models import FREE
     from sweetrl.types import Sampling
 
-    return JudgeCritic(models.of(Player(spec, Sampling(), FREE)))
+    model = models.of(Player(spec, Sampling(), FREE))
+    return JudgeCritic(
+        model,
+        rounds=judging.rounds or ROUNDS,
+        comparing=read_prompt(judging.comparing),
+        grading=read_prompt(judging.grading),
+    )
 
 
-def _scripted(name: str, _: "Models") -> "TurnCritic":
+def _scripted(name: str) -> "TurnCritic":
     from sweetrl.candidates.scripted import critic_named
 
     return critic_named(name)
 
 
-def _zero(spec: str, _: "Models") -> "TurnCritic":
+def _zero(spec: str) -> "TurnCritic":
     from sweetrl.models import parse_spec
 
     model = parse_spec(spec)
-    if model.kind != "hf":
+    if model.kind not in ("hf", "shipped"):
         raise UsageError(
             f"'zero:{spec}': log-probabilities of a text need the model itself; write zero:hf:PATH"
         )

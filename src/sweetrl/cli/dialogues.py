@@ -48,9 +48,9 @@ class Plan:
     attempts: int
     concurrency: int
     seed: int
-    max_tokens: int | None
-    max_cost: float | None
-    seconds: float | None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    seconds: float | None = None
     request_timeout: float
     request_attempts: int
 
@@ -107,7 +107,7 @@ async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summar
     models = Models(plan.endpoint_options(), meter)
     studio = Studio(output / SCREENSHOTS, pictures=plan.pictures)
     try:
-        agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models)
+        agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models, tasks)
         collaborator, collaborator_settings = seat_collaborator(
             plan.collaborator, kind, tasks, models, studio
         )
@@ -263,13 +263,17 @@ class Summary:
         """Say what happened; anything but a complete run ends with its exit code."""
         if json:
             console.print_json(self._as_json())
+        self.tell(quiet=quiet)
+        if not self.complete:
+            raise typer.Exit(1)
+
+    def tell(self, *, quiet: bool) -> None:
+        """Say what happened in notes; an interrupted run ends here."""
         if not quiet:
             for line in self._lines():
                 console.note(line)
         if self._interrupts.stop.is_set() and self.left:
             raise KeyboardInterrupt(f"{self.left} dialogues are left; the same command goes on with them")
-        if not self.complete:
-            raise typer.Exit(1)
 
     def _lines(self) -> Iterator[str]:
         status, endings = self._status, self._endings

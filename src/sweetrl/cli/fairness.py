@@ -8,6 +8,7 @@ import typer
 
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.figures import percent, percent_interval
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -149,6 +150,5 @@ def fairness_table(report: "FairnessReport") -> "Table":
     for name, label in LABELS.items():
         if name in found:
             metric = found[name]
-            interval = f"{100 * metric.low:.1f} to {100 * metric.high:.1f}"
-            table.add_row(label, f"{100 * metric.value:.1f}", interval, str(metric.count))
+            table.add_row(label, percent(metric), percent_interval(metric), str(metric.count))
     return table

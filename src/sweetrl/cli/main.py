@@ -16,14 +16,18 @@ import typer
 
 from sweetrl.cli import (
     candidates,
+    compare,
     console,
     credit,
     doctor,
     episodes,
+    evaluate,
     fairness,
+    make_model,
     pairs,
     play,
     rank,
+    report,
     rollout,
     score,
     tasks,
@@ -64,6 +68,8 @@ app.command()(doctor.doctor)
 app.command()(rollout.rollout)
 app.add_typer(episodes.app, name="episodes")
 app.command()(fairness.fairness)
+app.command()(evaluate.evaluate)
+app.command()(compare.compare)
 app.command()(play.play)
 app.command()(pairs.pairs)
 app.command()(candidates.candidates)
@@ -71,6 +77,8 @@ app.command()(rank.rank)
 app.command()(turn_pairs.turn_pairs)
 app.add_typer(train.app, name="train")
 app.command()(credit.credit)
+app.command()(report.report)
+app.command()(make_model.make_model)
 app.command()(run_command.run)
 
 
@@ -111,7 +119,9 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    console.note(f"error: {message}")
+    # Under torchrun all processes of a machine meet the same bad input; the first one says it.
+    if code != 2 or os.environ.get("LOCAL_RANK", "0") == "0":
+        console.note(f"error: {message}")
     return code
 
 

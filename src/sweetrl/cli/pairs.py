@@ -56,7 +56,7 @@ def pairs(
     Dialogues that failed or were not scored are in no pair.
     """
     from sweetrl.cli.filling import Tally, fill_at_once, open_output
-    from sweetrl.preferences.episodes import pair_episodes
+    from sweetrl.preferences.episodes import pair_episodes, reason_for_no_pairs
     from sweetrl.records import read_records
     from sweetrl.types import EpisodePair, Verdict
 
@@ -70,7 +70,8 @@ def pairs(
     stored = inputs.each_episode(episodes, inputs.tasks_or_none(tasks))
     made = list(pair_episodes(stored, read_records(verdicts, Verdict), chosen_rule))
     if not made:
-        raise DataError(f"no two dialogues make a pair by the rule '{rule}'; are there several on a task?")
+        reason = reason_for_no_pairs(read_records(verdicts, Verdict), chosen_rule)
+        raise DataError(f"no two dialogues make a pair by the rule '{rule}': {reason}", path=verdicts)
     with open_output(output, EpisodePair, command="pairs", config=config, quiet=quiet) as log:
         tally = Tally(output, "pairs", extra={"tasks_with_pairs": len({pair.task_id for pair in made})})
         fill_at_once(log, made, tally, quiet=quiet)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from sweetrl.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sweetrl.cli.studio import Studio
     from sweetrl.dialogue.rules import Rules
     from sweetrl.models import EndpointOptions, Meter, Price
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 REPLAY = "replay:"
 DESIGNERS = {"designer": False, "designer:quote": True}
 """The scripted designer, and whether it may tell the reference's words."""
+COLLEAGUE = "colleague"
+"""The scripted collaborator of mini-backend."""
+YARDSTICKS = ("mini-oracle", "mini-random")
+"""Scripted agents that show what can be reached on mini-backend, and what chance reaches."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +77,28 @@ class Models:
 
 
 def seat_agent(
-    player: Player, kind: "Kind", rules: "Rules", models: Models
+    player: Player, kind: "Kind", rules: "Rules", models: Models, tasks: "Sequence[Task]" = ()
 ) -> "tuple[Agent, dict[str, Any]]":
-    """The agent, and what of it shapes an episode."""
+    """The agent, and what of it shapes an episode. Only yardsticks are told of the tasks."""
     from sweetrl.dialogue.agents import ModelAgent
     from sweetrl.prompts import agent_prompt
+
+    if player.spec in YARDSTICKS:
+        return _yardstick(player, rules, tasks)
 
     prompt = read_prompt(player.prompt_file) or agent_prompt(kind, single_turn=rules.single_turn)
     agent = ModelAgent(models.of(player), prompt, player.sampling, turn_limit=rules.turn_limit)
     return agent, _described("agent", agent.name, player, prompt)
+
+
+def _yardstick(player: Player, rules: "Rules", tasks: "Sequence[Task]") -> "tuple[Agent, dict[str, Any]]":
+    from sweetrl.dialogue.colleague import OracleProgrammer, RandomProgrammer
+
+    if player.prompt_file is not None:
+        raise UsageError(f"{player.spec} takes no prompt; leave out --agent-prompt")
+    oracle = player.spec == OracleProgrammer.name
+    agent = OracleProgrammer(tasks) if oracle else RandomProgrammer(rules.turn_limit)
+    return agent, {"agent": agent.name}
 
 
 def seat_collaborator(
@@ -96,6 +115,8 @@ def seat_collaborator(
         return ScriptedCollaborator([], name="none"), {"collaborator": "none"}
     if player.spec.startswith(REPLAY):
         return _replayed(player, tasks)
+    if player.spec == COLLEAGUE:
+        return _colleague(player)
     if player.spec in DESIGNERS:
         return _designer(player, kind, studio)
     if kind == "frontend" and studio is not None and studio.pictures:
@@ -103,6 +124,14 @@ def seat_collaborator(
     prompt = read_prompt(player.prompt_file) or collaborator_prompt(kind)
     collaborator = ModelCollaborator(models.of(player), prompt, kind=kind, sampling=player.sampling)
     return collaborator, _described("collaborator", collaborator.name, player, prompt)
+
+
+def _colleague(player: Player) -> "tuple[Collaborator, dict[str, Any]]":
+    from sweetrl.dialogue.colleague import ScriptedColleague
+
+    if player.prompt_file is not None:
+        raise UsageError("the colleague takes no prompt; leave out --collaborator-prompt")
+    return ScriptedColleague(), {"collaborator": COLLEAGUE}
 
 
 def _designer(player: Player, kind: "Kind", studio: "Studio | None") -> "tuple[Collaborator, dict[str, Any]]":

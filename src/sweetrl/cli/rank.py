@@ -8,7 +8,7 @@ import typer
 from sweetrl.cli import inputs
 from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.critics import CriticOption
+from sweetrl.cli.critics import ComparingPrompt, CriticOption, Judging, RoundsOption
 from sweetrl.cli.pairs import EpisodesOption
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def rank(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="RANKED", help="The file to write.")],
     *,
+    judge_prompt: ComparingPrompt = None,
+    judge_rounds: RoundsOption = None,
     concurrency: ConcurrencyOption = 8,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -34,12 +36,23 @@ def rank(
     """
     import asyncio
 
-    judging = _rank(critic, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet)
-    asyncio.run(judging).report(json=json, quiet=quiet)
+    judging = Judging(comparing=judge_prompt, rounds=judge_rounds)
+    ranking = _rank(
+        critic, judging, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet
+    )
+    asyncio.run(ranking).report(json=json, quiet=quiet)
 
 
 async def _rank(
-    spec: str, source: str, episodes: Path, candidates: Path, output: Path, *, concurrency: int, quiet: bool
+    spec: str,
+    judging: Judging,
+    source: str,
+    episodes: Path,
+    candidates: Path,
+    output: Path,
+    *,
+    concurrency: int,
+    quiet: bool,
 ) -> "Tally":
     from sweetrl.candidates.rank import rank_candidates
     from sweetrl.cli.critics import open_critic
@@ -53,7 +66,7 @@ async def _rank(
     total = sum(each.failure is None for each in read_records(candidates, CandidateSet))
     tally = Tally(output, "turns")
     async with opened_models(tally) as models:
-        critic, settings = open_critic(spec, models)
+        critic, settings = open_critic(spec, models, judging)
         config = {
             "episodes": inputs.fingerprint(episodes),
             "candidates": inputs.fingerprint(candidates),

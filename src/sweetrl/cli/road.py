@@ -68,7 +68,7 @@ class _Road:
                 "rollout", recipe.tasks.train, recipe.agent, self._folder, recipe.rollout.attempts
             )
         yield self._score("score", recipe.tasks.train, self._episodes, self._folder / "verdicts.jsonl")
-        if recipe.method != "rft":
+        if self._needs_pairs:
             yield self._stage(
                 "pairs",
                 {
@@ -81,11 +81,26 @@ class _Road:
                 self._folder / "pairs.jsonl",
             )
 
+    @property
+    def _needs_pairs(self) -> bool:
+        """Imitation and value functions learn from what each dialogue earned."""
+        return self._recipe.method != "rft" and not self._trains_value
+
+    @property
+    def _trains_value(self) -> bool:
+        recipe = self._recipe
+        return recipe.method == "sweet" and recipe.critic is not None and recipe.critic.kind == "value"
+
     def _credit(self) -> Iterator[Stage]:
         """From pairs of dialogues to pairs of turns."""
         recipe, folder = self._recipe, self._folder
         if recipe.critic is not None:
-            given = {"tasks": recipe.tasks.train, "episodes": self._episodes, "pairs": folder / "pairs.jsonl"}
+            learnt = "verdicts" if self._trains_value else "pairs"
+            given = {
+                "tasks": recipe.tasks.train,
+                "episodes": self._episodes,
+                learnt: folder / f"{learnt}.jsonl",
+            }
             yield self._train("critic", recipe.critic, given)
         yield self._candidates()
         yield self._stage(
@@ -95,6 +110,8 @@ class _Road:
                 "tasks": recipe.tasks.train,
                 "episodes": self._episodes,
                 "candidates": folder / "candidates.jsonl",
+                "judge-prompt": recipe.candidates.judge_prompt,
+                "judge-rounds": recipe.candidates.judge_rounds,
                 "concurrency": recipe.candidates.rank_concurrency,
             },
             folder / "ranked.jsonl",

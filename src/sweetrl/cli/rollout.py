@@ -136,8 +136,8 @@ def rollout(
 
     replies = (collaborator_temperature, collaborator_max_tokens, collaborator_prompt, price_collaborator)
     plan = Plan(
-        agent=_player(agent, agent_temperature, agent_max_tokens, agent_prompt, price_agent),
-        collaborator=None if collaborator is None else _player(collaborator, *replies),
+        agent=player_of(agent, agent_temperature, agent_max_tokens, agent_prompt, price_agent),
+        collaborator=None if collaborator is None else player_of(collaborator, *replies),
         guard=guard,
         best_of=best_of,
         critic=critic,
@@ -158,9 +158,10 @@ def rollout(
     summary.report(json=json, quiet=quiet)
 
 
-def _player(
-    spec: str, temperature: float, max_tokens: int, prompt_file: Path | None, price: str | None
+def player_of(
+    spec: str, temperature: float, max_tokens: int, prompt_file: Path | None, price: str | None = None
 ) -> "Player":
+    """One side of the dialogues, from its options."""
     from sweetrl.cli.players import Player, parse_price
     from sweetrl.types import Sampling
 

@@ -8,16 +8,18 @@ A stage that is done is noted in `run.json` and not started again; one that was 
 because every command resumes.
 """
 
+import contextlib
 import shlex
-import subprocess
+import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from sweetrl.cli import console
+from sweetrl.cli import children, console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.errors import ConfigError, DataError
 
@@ -58,7 +60,8 @@ def run(
     if dry_run:
         _show_plan(loaded, planned, json=json)
         return
-    done = _Runner(loaded, planned, allow_failures=allow_failures, quiet=quiet).run()
+    with _terminable():
+        done = _Runner(loaded, planned, allow_failures=allow_failures, quiet=quiet).run()
     if json:
         console.print_json({"output": loaded.output, "stages": done})
 
@@ -156,12 +159,12 @@ class _Runner:
         started = time.monotonic()
         with running(wanted, self._folder):
             code = self._call(stage)
-        if code == 130:
+        if code in _INTERRUPTED:
             raise KeyboardInterrupt(f"in the stage {stage.name}; the same command goes on with it")
         if code == 1 and self._allow_failures:
             self._note(f"{stage.name}: some items failed; going on without them")
         elif code:
-            self._note(f"the stage {stage.name} ended with code {code}; {_advice(code)}")
+            self._note(f"the stage {stage.name} {_ended(code)}; {_advice(code)}")
             raise typer.Exit(2 if code == 2 else 1)
         self._journal.add(stage, code, time.monotonic() - started)
 
@@ -169,10 +172,12 @@ class _Runner:
         quiet = ["--quiet"] if self._quiet else []
         words = [*(stage.launcher or [sys.executable]), "-m", "sweetrl", *stage.arguments, *quiet]
         # Our standard output is for the one JSON object that --json promises.
-        process = subprocess.Popen(words, stdout=sys.stderr)  # noqa: S603  words of our own, no shell
+        process = children.start(words, output=sys.stderr)
         while True:
             try:
                 return process.wait()
+            except _Terminated:
+                process.terminate()
             except KeyboardInterrupt:
                 # The stage got the same Ctrl-C and knows best how to end.
                 continue
@@ -182,7 +187,36 @@ class _Runner:
             console.note(text)
 
 
+class _Terminated(KeyboardInterrupt):
+    """It was this process, and not its stage, that was asked to end."""
+
+
+_INTERRUPTED = (130, -signal.SIGTERM, 128 + signal.SIGTERM)
+"""How stages, and launchers in front of them, end when they are asked to."""
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C would, so that nothing that it started is left running."""
+
+    def terminate(*_: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once: ending takes its time
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _ended(code: int) -> str:
+    return f"ended with code {code}" if code > 0 else f"was ended by signal {-code}"
+
+
 def _advice(code: int) -> str:
+    if code < 0:
+        return "run the same command again to go on"
     if code == 1:
         return "the same command again does the failed items, --allow-failures goes on without them"
     return "mend what it said and run the same command again"

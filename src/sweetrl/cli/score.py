@@ -1,34 +1,22 @@
-"""`sweetrl score`: judge answers and dialogues."""
+"""`sweetrl score`: its options and its report. How answers are judged is in `judging.py`."""
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.fairness import fairness_of, fairness_table
-from sweetrl.cli.studio import SCREENSHOTS, FrontendBench, SimilarityOption
-from sweetrl.cli.workers import (
-    BackendSandboxes,
-    IsolationOption,
-    ModeOption,
-    WorkersOption,
-    backend_sandboxes,
-)
+from sweetrl.cli.figures import percent_with_interval
+from sweetrl.cli.judging import Bench, Source, judge, opened_bench
+from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
+from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption
 
 if TYPE_CHECKING:
     from sweetrl.evaluation.fairness import FairnessReport
     from sweetrl.evaluation.scores import Summary
-    from sweetrl.records import RecordLog
-    from sweetrl.types import Episode, Kind, Task, Verdict
-
-Bench = BackendSandboxes | FrontendBench
-"""What it takes to score the tasks of one kind."""
-
+    from sweetrl.types import Kind, Task, Verdict
 
 TasksOption = Annotated[
     str, typer.Option("--tasks", help="A tasks.jsonl, a ColBench file, or mini-frontend:SPLIT:N.")
@@ -85,17 +73,19 @@ def score(
     from sweetrl.types import Verdict
 
     known = load_tasks(tasks)
-    source = _Source(known, answers, episodes)
+    source = Source(known, answers, episodes)
     total, kind = source.validate()
     rivals = None if against is None else list(read_records(against, Verdict))
     silent = quiet or json
-    if kind == "frontend":
-        folder = output.parent / SCREENSHOTS if screenshots else None
-        opened: AbstractContextManager[Bench] = nullcontext(FrontendBench(similarity, workers, folder))
-    else:
-        opened = backend_sandboxes(workers, mode, isolation)
-    with opened as bench:
-        speed = _score(source, total, output, _digest(known), bench, silent=silent)
+    with opened_bench(
+        kind,
+        workers=workers,
+        mode=mode,
+        isolation=isolation,
+        similarity=similarity,
+        screenshots=output.parent / SCREENSHOTS if screenshots else None,
+    ) as bench:
+        speed = judge(source, total, output, bench, silent=silent)
         judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
         defective = _defective(judged, bench, silent=silent) if check else None
     fairness = None if episodes is None else fairness_of(known, episodes, output)
@@ -131,121 +121,12 @@ def _report(
         if fairness is not None:
             console.messages().print(fairness_table(fairness))
         if wins is not None:
-            console.note(f"win rate {100 * wins.value:.1f} % ({100 * wins.low:.1f}-{100 * wins.high:.1f})")
+            console.note(f"win rate, per cent: {percent_with_interval(wins)}")
     if summary.unscored:
         console.note(
             f"{summary.unscored} unscored: see `failure` in {output}; run the same command to try again"
         )
         raise typer.Exit(1)
-
-
-class _Source:
-    """The episodes to score, read twice: once to see that all of them are sound, once to score them."""
-
-    def __init__(self, tasks: "dict[str, Task]", answers: Path | None, episodes: Path | None) -> None:
-        from sweetrl.errors import UsageError
-
-        if (answers is None) == (episodes is None):
-            raise UsageError("give either --answers or --episodes")
-        self._tasks = tasks
-        self._answers = answers
-        self._episodes = episodes
-
-    def __iter__(self) -> "Iterator[tuple[Task, Episode]]":
-        from sweetrl.cli.answers import read_answers
-        from sweetrl.tasks.dialogues import read_episodes
-
-        if self._answers is not None:
-            episodes = read_answers(self._answers, self._tasks)
-        else:
-            assert self._episodes is not None
-            episodes = read_episodes(self._episodes, self._tasks.values())
-        for episode in episodes:
-            yield self._tasks[episode.task_id], episode
-
-    def validate(self) -> "tuple[int, Kind]":
-        """Read everything once; how many there are, and of which kind. Nothing is written before this."""
-        from sweetrl.errors import DataError, UsageError
-        from sweetrl.records import IdSet
-
-        seen, kinds = IdSet(), set()
-        for task, episode in self:
-            kinds.add(task.kind)
-            if not seen.add(episode.id):
-                raise DataError(f"{episode.id} is there twice", path=self._answers or self._episodes)
-        if len(kinds) > 1:
-            raise UsageError("backend and frontend answers are scored one after the other; split the file")
-        return len(seen), kinds.pop()
-
-
-def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
-    from sweetrl.records import open_log
-    from sweetrl.types import Verdict
-
-    return open_log(
-        path,
-        Verdict,
-        command="score",
-        config=config,
-        identity=lambda verdict: verdict.episode_id,
-        settled=lambda verdict: verdict.failure is None,
-        mark=lambda verdict: verdict.answer_digest,
-    )
-
-
-def _score(
-    source: _Source, total: int, output: Path, tasks: str, bench: Bench, *, silent: bool
-) -> dict[str, float]:
-    """Score what is not yet in the output; how much that was, and how fast."""
-    import asyncio
-
-    config = {**bench.settings, "tasks": tasks}
-    with _open_verdicts(output, config) as log:
-        if log.repaired and not silent:
-            console.note(f"{output}: {log.repaired}")
-        before, started = len(log), time.monotonic()
-        try:
-            with console.progress("scoring", total, done=before, quiet=silent) as advance:
-                asyncio.run(_append_verdicts(source, bench, log, advance))
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"{len(log)} of {total} scored; run the same command to go on") from None
-        log.finish()
-        seconds = time.monotonic() - started
-        fresh = len(log) - before
-    return {
-        "scored_now": fresh,
-        "seconds": round(seconds, 3),
-        "answers_per_second": round(fresh / seconds, 1),
-    }
-
-
-async def _append_verdicts(
-    source: _Source, bench: Bench, log: "RecordLog[Verdict]", advance: Callable[[int], None]
-) -> None:
-    from contextlib import aclosing
-
-    from sweetrl.scoring.batches import score_in_order
-    from sweetrl.types import digest
-
-    missing = (item for item in source if not log.has(item[1].id, digest(item[1].answer)))
-    async with bench.opened() as scorer:
-        verdicts = score_in_order(missing, scorer, concurrency=bench.workers)
-        async with aclosing(verdicts) as stream:
-            async for verdict in stream:
-                log.append(verdict.episode_id, verdict)
-                advance(1)
-
-
-def _digest(tasks: "dict[str, Task]") -> str:
-    """A hash of what the tasks ask and test, whatever the file they came in."""
-    import hashlib
-
-    import msgspec
-
-    whole = hashlib.sha256()
-    for task_id in sorted(tasks):
-        whole.update(msgspec.json.encode((task_id, tasks[task_id].request, tasks[task_id].secret)))
-    return whole.hexdigest()[:32]
 
 
 def _defective(tasks: "dict[str, Task]", bench: Bench, *, silent: bool) -> list[str]:
@@ -286,8 +167,5 @@ def _print_tables(
 
 
 def _cells(summary: "Summary") -> tuple[str, ...]:
-    shares = [
-        f"{100 * metric.value:.1f} ({100 * metric.low:.1f}-{100 * metric.high:.1f})" if metric.count else "-"
-        for metric in (summary.success, summary.tests_passed)
-    ]
+    shares = map(percent_with_interval, (summary.success, summary.tests_passed))
     return (*shares, str(summary.success.count), str(summary.unscored))

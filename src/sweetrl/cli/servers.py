@@ -10,11 +10,15 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from sweetrl.cli import console
+from sweetrl.cli import children, console
 from sweetrl.config import ServerSettings
 from sweetrl.errors import UsageError
 
 POLL_SECONDS = 0.2
+_ENDING_TOGETHER = """trap 'trap "" TERM; kill 0' TERM
+{ %s
+} & wait $!; code=$?; wait; exit $code"""
+"""The shell that is told to end, by us or because we are gone, tells all that the command started and awaits it."""
 FAREWELL_SECONDS = 30.0
 """How long a program has to end by itself."""
 
@@ -34,9 +38,7 @@ def _running(settings: ServerSettings, folder: Path, log: Path) -> Iterator[None
     console.note(f"starting: {command}")
     with log.open("ab") as sink:
         # In a session of its own, so that all its processes can be ended and none gets our Ctrl-C.
-        process = subprocess.Popen(  # noqa: S602  the recipe's own words
-            command, shell=True, stdout=sink, stderr=sink, start_new_session=True
-        )
+        process = children.start(_ENDING_TOGETHER % command, output=sink, errors=sink, own_session=True)
     try:
         _await_ready(process, settings, log)
         yield

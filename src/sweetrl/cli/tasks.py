@@ -62,7 +62,9 @@ def import_(
 
 @app.command()
 def make(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The generator: mini-frontend.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The generator: mini-backend or mini-frontend.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
     *,
     n: Annotated[int, typer.Option("--n", min=1, help="How many tasks.")] = 100,

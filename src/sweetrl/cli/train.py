@@ -170,7 +170,16 @@ def dpo(
 @_method
 def critic(
     *,
-    pairs: PairsOption,
+    pairs: Annotated[
+        Path | None,
+        typer.Option("--pairs", metavar="PAIRS", help="Pairs of dialogues, from `sweetrl pairs`."),
+    ] = None,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(
+            "--verdicts", metavar="VERDICTS", help="What they earned, for --kind value, in place of pairs."
+        ),
+    ] = None,
     episodes: EpisodesOption,
     tasks: Annotated[str, typer.Option("--tasks", metavar="TASKS", help="The tasks, with their references.")],
     kind: Annotated[
@@ -207,7 +216,7 @@ def critic(
         "beta": beta,
         "nll": nll,
     }
-    _training().judge(common, pairs, episodes, tasks, agent_prompt, critic_prompt, settings)
+    _training().judge(common, pairs, verdicts, episodes, tasks, agent_prompt, critic_prompt, settings)
 
 
 @_method

@@ -71,28 +71,35 @@ def prefer_dialogues(
 
 def judge(
     common: "Common",
-    pairs: Path,
+    pairs: Path | None,
+    verdicts: Path | None,
     episodes: Path,
     source: str,
     prompt_file: Path | None,
     critic_prompt: Path | None,
     settings: dict[str, Any],
 ) -> None:
-    """A critic."""
-    from sweetrl.learning.datasets import dialogue_pairs
+    """A critic, from pairs or, if it is a value function, from verdicts."""
+    from sweetrl.learning.datasets import dialogue_pairs, scored_dialogues
 
+    _check_outcomes(settings["kind"], pairs, verdicts)
     tasks = load_tasks(source)
     kind = _only_kind(tasks, source)
     vision = _checked_vision(settings, kind, source)
 
     def examples(encoding: "Encoding") -> "Dataset":
         stored = inputs.load_episodes(episodes, tasks)
-        return dialogue_pairs(read_records(pairs, EpisodePair), stored, encoding, tasks)
+        if pairs is not None:
+            return dialogue_pairs(read_records(pairs, EpisodePair), stored, encoding, tasks)
+        assert verdicts is not None
+        return scored_dialogues(stored, read_records(verdicts, Verdict), encoding, tasks)
 
     told = read_prompt(critic_prompt) or privileged_prompt(kind, pictures=vision)
     fields = [] if vision else ["hidden_information"]
     told.check(needed=fields, offered=fields)
-    run = Run(common, "critic", settings, {"pairs": pairs, "episodes": episodes})
+    given = {"pairs": pairs, "verdicts": verdicts, "episodes": episodes}
+    files = {name: path for name, path in given.items() if path is not None}
+    run = Run(common, "critic", settings, files)
     run.data["tasks"] = inputs.fingerprint_of_tasks(tasks.values())
     run.train(
         examples,
@@ -115,17 +122,25 @@ def _checked_vision(settings: dict[str, Any], kind: Kind, source: str) -> bool:
     return True
 
 
-def _rendered(common: "Common", pairs: Path, tasks: dict[str, Task]) -> Callable[[Task], Path]:
+def _rendered(common: "Common", pairs: Path | None, tasks: dict[str, Task]) -> Callable[[Task], Path]:
     """Where the pictures of the references are: all that the pairs need, made if they are not there yet."""
     import asyncio
 
     from sweetrl.cli.references import make_references
     from sweetrl.learning.checkpoints import REFERENCES, RunFolder
 
+    assert pairs is not None  # as `_check_outcomes` has seen to
     RunFolder(common.output).refuse_foreign()
     needed = {pair.task_id for pair in read_records(pairs, EpisodePair)} & tasks.keys()
     chosen = [tasks[each] for each in sorted(needed)]
     return asyncio.run(make_references(chosen, common.output / REFERENCES)).path
+
+
+def _check_outcomes(kind: str, pairs: Path | None, verdicts: Path | None) -> None:
+    if kind != "value" and (pairs is None or verdicts is not None):
+        raise UsageError(f"a critic of kind {kind} learns from pairs of dialogues; give --pairs alone")
+    if (pairs is None) == (verdicts is None):
+        raise UsageError("a value function learns from the outcome of each dialogue; give --verdicts")
 
 
 def prefer_turns(
@@ -212,6 +227,7 @@ class Run:
             data=self.data,
             examples=len(data.examples),
             cut_turns=data.cut,
+            success_rate=data.success_rate,
             versions=training_versions(),
             started=timestamp(),
         )
@@ -334,7 +350,9 @@ def _seeing_encoding(
 
 def _absolute(model: str) -> str:
     """A folder is remembered by its full path: a critic must find its seed model again."""
-    return str(Path(model).resolve()) if Path(model).is_dir() else model
+    from sweetrl.models.shipped import NAMES
+
+    return model if model in NAMES or not Path(model).is_dir() else str(Path(model).resolve())
 
 
 def _require(name: str) -> None:

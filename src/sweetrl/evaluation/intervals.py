@@ -1,11 +1,12 @@
 """95 % intervals: Wilson's for proportions, the bootstrap over tasks for means.
 
 Answers to one task resemble each other, so the tasks, not the answers, are what a mean was sampled from. A
-metric that rests on nothing has count 0 and `nan` for its figures.
+metric that rests on nothing has count 0 and None for its figures.
 """
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from sweetrl.types import Metric
 Z = 1.959963984540054
 """The standard normal's 97.5 % point."""
 RESAMPLES = 2000
+SAME = 1e-12
+"""Means of tasks that differ by no more, as a share of what is possible, differ by rounding."""
 BATCH_ENTRIES = 1 << 20
 """How many drawn tasks are held at a time: 8 MB."""
 
@@ -27,7 +30,7 @@ def proportion(name: str, successes: int, count: int, *, unscored: int = 0) -> M
     if not 0 <= successes <= count:
         raise ValueError(f"{successes} of {count} is no proportion")
     if count == 0:
-        return Metric(name, math.nan, math.nan, math.nan, 0, unscored)
+        return Metric(name, None, None, None, 0, unscored)
     share = successes / count
     return Metric(name, share, *_wilson(share, count), count, unscored)
 
@@ -38,6 +41,18 @@ def _wilson(share: float, count: int) -> tuple[float, float]:
     reach = Z / shrink * math.sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
     # At the ends rounding would leave the share just outside of its own interval.
     return min(share, max(0.0, centre - reach)), max(share, min(1.0, centre + reach))
+
+
+def clustered_share(
+    name: str, successes: Sequence[int], counts: Sequence[int], *, unscored: int = 0
+) -> Metric:
+    """The share of successes among items that come in tasks: `successes[i]` of `counts[i]` in task i.
+
+    With one item a task they are independent trials, for which Wilson's interval is the better one.
+    """
+    if all(count <= 1 for count in counts):
+        return proportion(name, sum(successes), sum(counts), unscored=unscored)
+    return clustered_mean(name, successes, counts, unscored=unscored)
 
 
 def clustered_mean(
@@ -51,26 +66,64 @@ def clustered_mean(
 ) -> Metric:
     """The mean over all items, with a percentile bootstrap that draws whole tasks.
 
-    `sums[i]` and `counts[i]` are the total and the number of task i's items. One task shows nothing of the
-    spread between tasks: its interval is all that is possible, `bounds`. Where all tasks have the same mean, a
-    share between 0 and 1 gets Wilson's interval for as many items as there are tasks.
+    `sums[i]` and `counts[i]` are the total and the number of task i's items; no item is outside of `bounds`.
+    One task shows nothing of the spread between tasks: its interval is all that is possible.
     """
     totals, sizes = np.asarray(sums, np.float64), np.asarray(counts, np.int64)
     if totals.shape != sizes.shape or totals.ndim != 1:
         raise ValueError(f"one sum and one count per task, not {totals.shape} and {sizes.shape}")
-    totals, sizes = totals[sizes > 0], sizes[sizes > 0]
+    totals, sizes = _in_order(totals[sizes > 0], sizes[sizes > 0])
     count = int(sizes.sum())
     if count == 0:
-        return Metric(name, math.nan, math.nan, math.nan, 0, unscored)
+        return Metric(name, None, None, None, 0, unscored)
     mean = float(totals.sum() / count)
     if len(sizes) == 1:
-        return Metric(name, mean, *bounds, count, unscored)
-    if bounds == (0.0, 1.0) and np.ptp(totals / sizes) == 0:
-        # All tasks agree, and so would all draws: the bootstrap would claim certainty.
-        low, high = _wilson(mean, len(sizes))
-        return Metric(name, mean, low, high, count, unscored)
-    low, high = np.quantile(_resampled_means(totals, sizes, seed), [0.025, 0.975])
-    return Metric(name, mean, float(low), float(high), count, unscored)
+        low, high = bounds
+    elif np.ptp(totals / sizes) <= SAME * (bounds[1] - bounds[0]):
+        low, high = _unanimous(mean, len(sizes), bounds)
+    else:
+        low, high = middle(_resampled_means(totals, sizes, seed), len(sizes))
+    return Metric(name, mean, low, high, count, unscored)
+
+
+def _in_order(
+    totals: NDArray[np.float64], sizes: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The tasks sorted, and sums without what depends on the order of their terms.
+
+    Dialogues end in any order. The same ones must give the same figures all the same.
+    """
+    totals = np.round(totals, 12)
+    order = np.lexsort((sizes, totals))
+    return totals[order], sizes[order]
+
+
+def middle(draws: NDArray[np.float64], tasks: int) -> tuple[float, float]:
+    """The ends of the 95 % interval that a bootstrap over so many tasks has drawn."""
+    tail = tail_share(tasks)
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def tail_share(tasks: int) -> float:
+    """Which share of the draws to cut off at each end: 2.5 %, less with few tasks.
+
+    Draws from n tasks spread by sqrt((n - 1) / n) too little, and like a normal variable where Student's t is
+    due: the expanded percentile interval (Hesterberg, 2015). The quantile of t is its expansion in 1 / (n - 1).
+    """
+    free = tasks - 1
+    student = Z + (Z**3 + Z) / (4 * free) + (5 * Z**5 + 16 * Z**3 + 3 * Z) / (96 * free**2)
+    return NormalDist().cdf(-student * math.sqrt(tasks / free))
+
+
+def _unanimous(mean: float, tasks: int, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Where all tasks agree, all draws would too, and the bootstrap would claim certainty.
+
+    Wilson's interval says how many tasks of another kind there may be all the same, and `bounds` how far off
+    those are. At both ends of 0..1 this is Wilson's own interval.
+    """
+    others = _wilson(0.0, tasks)[1]
+    return mean - others * (mean - bounds[0]), mean + others * (bounds[1] - mean)
 
 
 def _resampled_means(totals: NDArray[np.float64], sizes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
-from sweetrl.evaluation.intervals import clustered_mean, proportion
+from sweetrl.evaluation.intervals import clustered_mean, clustered_share
 from sweetrl.types import Metric, Outcome, Verdict
 
 
@@ -23,47 +23,59 @@ class Summary(Struct, frozen=True):
     tasks: int
 
 
-class _Tally:
-    """Sums per task: memory grows with the tasks, not with the answers."""
+class TaskTally:
+    """What the verdicts of a run add up to, task by task: memory grows with the tasks, not with the answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, verdicts: Iterable[Verdict] = (), *, without: Collection[str] = ()) -> None:
         self.answers: Counter[str] = Counter()
+        """Scored ones."""
         self.successes: Counter[str] = Counter()
         self.rewards: dict[str, float] = {}
+        """Sums."""
         self.outcomes: Counter[Outcome] = Counter()
+        self.scorers: set[str] = set()
         self.unscored = 0
+        for verdict in verdicts:
+            if verdict.task_id not in without:
+                self.add(verdict)
 
     def add(self, verdict: Verdict) -> None:
+        """One more; an unscored one counts for nothing but itself."""
         if verdict.reward is None:
             self.unscored += 1
             return
+        self.scorers.add(verdict.scorer)
         self.answers[verdict.task_id] += 1
         self.successes[verdict.task_id] += verdict.success
         self.rewards[verdict.task_id] = self.rewards.get(verdict.task_id, 0.0) + verdict.reward
         self.outcomes.update(check.outcome for check in verdict.checks)
 
+    def success(self, task: str) -> float:
+        """The share of a task's answers that succeed."""
+        return self.successes[task] / self.answers[task]
+
+    def reward(self, task: str) -> float:
+        """The mean reward of a task's answers."""
+        return self.rewards[task] / self.answers[task]
+
+    def success_metric(self) -> Metric:
+        """The share of all answers that succeed."""
+        successes = [self.successes[task] for task in self.answers]
+        return clustered_share("success", successes, list(self.answers.values()), unscored=self.unscored)
+
+    def reward_metric(self, name: str = "reward") -> Metric:
+        """The mean reward of all answers."""
+        rewards = [self.rewards[task] for task in self.answers]
+        return clustered_mean(name, rewards, list(self.answers.values()), unscored=self.unscored)
+
 
 def summarise(verdicts: Iterable[Verdict], *, without: Collection[str] = ()) -> Summary:
     """The figures over all verdicts but those on the tasks `without`."""
-    tally = _Tally()
-    for verdict in verdicts:
-        if verdict.task_id not in without:
-            tally.add(verdict)
-    tasks = list(tally.answers)
-    counts = [tally.answers[task] for task in tasks]
-    rewards = [tally.rewards[task] for task in tasks]
+    tally = TaskTally(verdicts, without=without)
     return Summary(
-        success=_success(tally, tasks, counts),
-        tests_passed=clustered_mean("tests_passed", rewards, counts, unscored=tally.unscored),
+        success=tally.success_metric(),
+        tests_passed=tally.reward_metric("tests_passed"),
         outcomes={outcome: tally.outcomes[outcome] for outcome in Outcome},
         unscored=tally.unscored,
-        tasks=len(tasks),
+        tasks=len(tally.answers),
     )
-
-
-def _success(tally: _Tally, tasks: list[str], counts: list[int]) -> Metric:
-    # One answer a task: independent trials, for which Wilson's interval is the better one.
-    if all(count == 1 for count in counts):
-        return proportion("success", tally.successes.total(), len(tasks), unscored=tally.unscored)
-    successes = [tally.successes[task] for task in tasks]
-    return clustered_mean("success", successes, counts, unscored=tally.unscored)

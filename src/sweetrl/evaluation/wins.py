@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from sweetrl.errors import DataError
 from sweetrl.evaluation.intervals import clustered_mean
+from sweetrl.evaluation.scores import TaskTally
 from sweetrl.types import Metric, Verdict
 
 
@@ -12,32 +13,22 @@ def win_rate(ours: Iterable[Verdict], theirs: Iterable[Verdict]) -> Metric:
 
     Answers that could not be scored count for neither side.
     """
-    mine, other = _Means(ours), _Means(theirs)
-    if mine.scorers and other.scorers and mine.scorers != other.scorers:
-        names = ", ".join(sorted(mine.scorers | other.scorers))
-        raise DataError(f"only verdicts of one scorer can be compared, not of {names}")
-    wins = [_win(mine.of(task), other.of(task)) for task in sorted(mine.sums.keys() & other.sums.keys())]
+    return tallied_win_rate(TaskTally(ours), TaskTally(theirs))
+
+
+def tallied_win_rate(mine: TaskTally, other: TaskTally) -> Metric:
+    """The same for runs that have been added up."""
+    refuse_other_scorers(mine, other)
+    common = sorted(mine.answers.keys() & other.answers.keys())
+    wins = [_win(mine.reward(task), other.reward(task)) for task in common]
     return clustered_mean("win_rate", wins, [1] * len(wins), unscored=mine.unscored + other.unscored)
 
 
-class _Means:
-    """Mean rewards by task."""
-
-    def __init__(self, verdicts: Iterable[Verdict]) -> None:
-        self.sums: dict[str, tuple[float, int]] = {}
-        self.scorers: set[str] = set()
-        self.unscored = 0
-        for verdict in verdicts:
-            if verdict.reward is None:
-                self.unscored += 1
-                continue
-            total, count = self.sums.get(verdict.task_id, (0.0, 0))
-            self.sums[verdict.task_id] = (total + verdict.reward, count + 1)
-            self.scorers.add(verdict.scorer)
-
-    def of(self, task: str) -> float:
-        total, count = self.sums[task]
-        return total / count
+def refuse_other_scorers(mine: TaskTally, other: TaskTally) -> None:
+    """Rewards of two scorers, or of two versions of one, cannot be compared."""
+    if mine.scorers and other.scorers and mine.scorers != other.scorers:
+        names = ", ".join(sorted(mine.scorers | other.scorers))
+        raise DataError(f"only verdicts of one scorer can be compared, not of {names}")
 
 
 def _win(mine: float, other: float) -> float:

@@ -57,6 +57,8 @@ class TrainingCard(Struct, kw_only=True, forbid_unknown_fields=True):
     examples: int = 0
     cut_turns: int = 0
     """Old turns that did not fit into the context."""
+    success_rate: float | None = None
+    """Share of the examples that succeeded, where that is what was learnt."""
     versions: dict[str, str] = {}
     started: str = ""
     finished: str | None = None

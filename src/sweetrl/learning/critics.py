@@ -22,14 +22,15 @@ from msgspec import Struct
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
-from sweetrl.errors import DataError, UsageError
+from sweetrl.errors import DataError, ModelError, UsageError
 from sweetrl.learning.heads import candidate_scores, load_score_head
 from sweetrl.learning.logprobs import candidate_logprobs
 from sweetrl.learning.losses import Normalisation, turn_advantages
 from sweetrl.learning.reference import model_digest
 from sweetrl.learning.settings import CriticKind
-from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates
+from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates, TooLongError
 from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
+from sweetrl.models.shipped import located
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
 from sweetrl.protocols import TurnCritic
 from sweetrl.records import unreadable, write_atomically
@@ -39,7 +40,7 @@ CRITIC_CARD = "critic.json"
 UNBOUNDED_CONTEXT = 16384
 """Tokens that are read by a model which names no bound (paper, section 5)."""
 EVEN_CHANCE = 0.5
-"""What a value function starts from: it is trained on as many successes as failures."""
+"""Of success, in pairs."""
 
 
 class CriticCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,6 +60,8 @@ class CriticCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The agent's prompt."""
     max_tokens: int
     """Context: longer histories lose their oldest turns."""
+    start: float = EVEN_CHANCE
+    """Of a value function: its value before the first turn, the share of successes that it was trained on."""
     vision: bool = False
     """Whether it is shown the reference page as a picture (see `vision.py`)."""
 
@@ -107,9 +110,13 @@ class Reading:
 
     def candidates(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> EncodedCandidates:
         """The tokens of a history and of each output."""
-        return self.encoder.candidates(
-            history, outputs, system=self.system(task), privileged=self.privileged(task), name=task.id
-        )
+        try:
+            return self.encoder.candidates(
+                history, outputs, system=self.system(task), privileged=self.privileged(task), name=task.id
+            )
+        except TooLongError as error:
+            # One item that the critic cannot judge: the others go on.
+            raise ModelError(f"{error.reason} that the critic reads", kind="context_length") from error
 
 
 class _ByTokens:
@@ -190,9 +197,13 @@ class KnowingCritic(_ByTokens):
 class HeadCritic:
     """A critic with a trained head: for a value function, what the turn adds to the chance of success."""
 
-    def __init__(self, model: Any, kind: CriticKind, reading: Reading, *, name: str) -> None:
+    def __init__(
+        self, model: Any, kind: CriticKind, reading: Reading, *, name: str, start: float = EVEN_CHANCE
+    ) -> None:
+        """`start` is the value before the first turn."""
         self._model = model
         self._kind = kind
+        self._start = start
         self._reading = reading
         self._lock = Lock()
         self.name = name
@@ -212,7 +223,7 @@ class HeadCritic:
     def _value_before(self, task: Task, history: Sequence[Message]) -> float:
         spoken = [index for index, message in enumerate(history) if message.role is Role.ASSISTANT]
         if not spoken:
-            return EVEN_CHANCE
+            return self._start
         [score] = self._scores(task, history[: spoken[-1]], [history[spoken[-1]].text])
         return _chance(score)
 
@@ -240,7 +251,8 @@ def load_critic(folder: Path) -> TurnCritic:
     reading = _reading(folder, card)
     if card.kind is not CriticKind.ADVANTAGE:
         load_score_head(model, folder)
-        return HeadCritic(model, card.kind, reading, name=critic_name(f"critic:{folder.name}", card, model))
+        name = critic_name(f"critic:{folder.name}", card, model)
+        return HeadCritic(model, card.kind, reading, name=name, start=card.start)
     if card.reference is None:
         raise DataError("names no reference model to measure advantages against", path=folder / CRITIC_CARD)
     reference = load_network(card.reference)
@@ -283,7 +295,7 @@ def load_network(path: str, *, vision: bool = False) -> Any:
     load: Any = (AutoModelForImageTextToText if vision else AutoModelForCausalLM).from_pretrained
     try:
         with no_progress_bars():
-            model, found = load(path, dtype=dtype, output_loading_info=True)
+            model, found = load(located(path), dtype=dtype, output_loading_info=True)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a language model from there: {reason}") from error
@@ -299,7 +311,7 @@ def load_network(path: str, *, vision: bool = False) -> Any:
 
 def _encoder(path: str, max_tokens: int) -> DialogueEncoder:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = AutoTokenizer.from_pretrained(located(path))
     except (OSError, ValueError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a tokenizer from there: {reason}") from error

@@ -3,8 +3,8 @@
 The methods differ in this and in their loss only. Whatever an example is made of, it keeps the id of its record.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from sweetrl.errors import DataError
@@ -20,6 +20,8 @@ class Dataset:
     examples: list[Example]
     cut: int = field(default=0, kw_only=True)
     """Old turns that were left out of histories too long for the context."""
+    success_rate: float | None = field(default=None, kw_only=True)
+    """Share of the dialogues that succeeded, where that is what is learnt."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +65,42 @@ def successful_dialogues(
 ) -> Dataset:
     """For rejection fine-tuning: the dialogues that succeeded, each token of the agent counting the same."""
     examples = []
-    for verdict in verdicts:
-        if not verdict.success or verdict.reward is None:
-            continue
-        episode = _known(episodes, verdict.episode_id, "the verdicts")
-        if verdict.answer_digest != digest(episode.answer):
-            raise DataError(f"the verdict on {episode.id} judges another answer than its own; score it anew")
+    for episode, _ in _judged(episodes, (verdict for verdict in verdicts if verdict.success)):
         sequences = encoding.dialogue(episode)
         learnt = sum(turn >= 0 for sequence in sequences for turn in sequence.turns)
         examples.append(Example(episode.id, sequences, weight=float(learnt), branch=encoding.branch))
     return _dataset(examples, "no dialogue succeeded: there is nothing to imitate")
+
+
+def scored_dialogues(
+    episodes: Mapping[str, Episode],
+    verdicts: Iterable[Verdict],
+    encoding: Encoding,
+    tasks: Mapping[str, Task],
+) -> Dataset:
+    """For a value function: all dialogues that were scored, those that failed on the side of the rejected."""
+    examples, successes = [], 0
+    for episode, success in _judged(episodes, verdicts):
+        sequences = encoding.dialogue(episode, _known_task(tasks, episode.task_id, episode.id))
+        chosen, rejected = (sequences, ()) if success else ((), sequences)
+        examples.append(Example(episode.id, chosen, rejected, branch=encoding.branch))
+        successes += success
+    data = _dataset(examples, "no dialogue was scored: there is nothing to learn from")
+    if successes in (0, len(examples)):
+        ended = "succeeded" if successes else "failed"
+        raise DataError(f"all {len(examples)} dialogues {ended}: there is nothing to tell apart")
+    return replace(data, success_rate=successes / len(examples))
+
+
+def _judged(episodes: Mapping[str, Episode], verdicts: Iterable[Verdict]) -> Iterator[tuple[Episode, bool]]:
+    """The dialogues that have a reward, and whether they succeeded."""
+    for verdict in verdicts:
+        if verdict.reward is None:
+            continue
+        episode = _known(episodes, verdict.episode_id, "the verdicts")
+        if verdict.answer_digest != digest(episode.answer):
+            raise DataError(f"the verdict on {episode.id} judges another answer than its own; score it anew")
+        yield episode, verdict.success
 
 
 def dialogue_pairs(
@@ -89,10 +117,8 @@ def dialogue_pairs(
 
     examples = []
     for pair in pairs:
-        if tasks is not None and pair.task_id not in tasks:
-            raise DataError(
-                f"pair {pair.id}: there is no task {pair.task_id}; give the tasks that it was made from"
-            )
+        if tasks is not None:
+            _known_task(tasks, pair.task_id, f"pair {pair.id}")
         chosen, rejected = (
             encoded(_known(episodes, id_, f"pair {pair.id}").id, pair.task_id)
             for id_ in (pair.chosen, pair.rejected)
@@ -123,3 +149,10 @@ def _known(episodes: Mapping[str, Episode], id_: str, source: str) -> Episode:
     if episode.ending is Ending.FAILED or not episode.turns:
         raise DataError(f"{source}: episode {id_} failed and cannot be learnt from; make the file anew")
     return episode
+
+
+def _known_task(tasks: Mapping[str, Task], id_: str, source: str) -> Task:
+    task = tasks.get(id_)
+    if task is None:
+        raise DataError(f"{source}: there is no task {id_}; give the tasks that it was made from")
+    return task

@@ -20,12 +20,13 @@ from transformers import (
 from sweetrl.errors import UsageError
 from sweetrl.learning.heads import SCORE_HEAD, add_score_head, save_score_head
 from sweetrl.learning.settings import LoraSettings, Method, Precision, TrainingSettings
+from sweetrl.models.shipped import located
 
 
 def load_tokenizer(path: str) -> Any:
     """The tokenizer of a folder or hub model."""
     try:
-        return AutoTokenizer.from_pretrained(path)
+        return AutoTokenizer.from_pretrained(located(path))
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
 
@@ -34,12 +35,19 @@ def load_config(path: str, *, vision: bool = False) -> Any:
     """The configuration of a folder or hub model, with the attention that training uses."""
     known: Any = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING if vision else MODEL_FOR_CAUSAL_LM_MAPPING
     try:
-        config = AutoConfig.from_pretrained(path, attn_implementation="sdpa")
+        config = AutoConfig.from_pretrained(located(path))
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
     if type(config) not in known:
         raise _unloadable(path, ValueError(f"the architecture {config.model_type} is none"), vision=vision)
+    config._attn_implementation = _attention(known[type(config)])
     return config
+
+
+def _attention(known: Any) -> str:
+    """PyTorch's, unless the architecture computes what that does not (Gemma 2 caps the logits of attention)."""
+    classes = known if isinstance(known, tuple) else (known,)
+    return "sdpa" if all(each._supports_sdpa for each in classes) else "eager"
 
 
 def longest_context(path: str, wanted: int | None, *, vision: bool = False) -> int:
@@ -63,9 +71,10 @@ def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:
     """
     set_seed(settings.seed)
     options = _sharded(shard, settings) if shard > 1 else {}
+    attention = load_config(path, vision=settings.vision)._attn_implementation
     try:
         model = _model_class(vision=settings.vision).from_pretrained(
-            path, dtype=_weights(settings), attn_implementation="sdpa", **options
+            located(path), dtype=_weights(settings), attn_implementation=attention, **options
         )
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error

@@ -33,7 +33,7 @@ def objective(settings: TrainingSettings) -> Objective:
     if settings.method is Method.RFT:
         return imitation
     if settings.has_head:
-        return HeadObjective(settings)
+        return value if settings.kind is CriticKind.VALUE else regression
     return Preference(settings)
 
 
@@ -73,24 +73,29 @@ class Preference:
         return Outcome(preference + self.settings.nll * nll, _detached(metrics))
 
 
-@dataclass(frozen=True)
-class HeadObjective:
-    """The critics that put a number on each turn: a value function, or a regression on pairs."""
+def regression(model: Any, batch: TokenBatch) -> Outcome:
+    """The critic with a head that puts a number on each turn, trained on pairs: the loss of each."""
+    found = turn_scores(model, batch, CriticKind.REGRESSION)
+    scores = sum_by(_dialogues(batch), found, 2 * len(batch.weights))
+    chosen, rejected = scores.view(-1, 2).unbind(1)
+    preference = losses.bradley_terry(chosen, rejected, beta=1.0)
+    return Outcome(preference, _detached(_pair_metrics(chosen, rejected)))
 
-    settings: TrainingSettings
 
-    def __call__(self, model: Any, batch: TokenBatch) -> Outcome:
-        """The loss of each pair."""
-        found = turn_scores(model, batch, self.settings.kind)
-        number, dialogues = 2 * len(batch.weights), _dialogues(batch)
-        chosen, rejected = sum_by(dialogues, found, number).view(-1, 2).unbind(1)
-        metrics = _pair_metrics(chosen, rejected)
-        if self.settings.kind is CriticKind.REGRESSION:
-            return Outcome(losses.bradley_terry(chosen, rejected, beta=1.0), _detached(metrics))
-        surprise = losses.value_bce(found, batch.sides == CHOSEN)
-        turns = sum_by(dialogues, torch.ones_like(surprise), number)
-        of_dialogues = sum_by(dialogues, surprise, number) / turns
-        return Outcome(of_dialogues.view(-1, 2).mean(1), _detached(metrics))
+def value(model: Any, batch: TokenBatch) -> Outcome:
+    """The value function: the mean over the dialogues of an example, one or two, and over the turns of each."""
+    found = turn_scores(model, batch, CriticKind.VALUE)
+    success = batch.sides == CHOSEN
+    number, dialogues = 2 * len(batch.weights), _dialogues(batch)
+    turns = sum_by(dialogues, torch.ones_like(found), number)
+
+    def mean(of_turns: Tensor) -> Tensor:
+        of_dialogues = sum_by(dialogues, of_turns, number) / turns.clamp(min=1)
+        there = (turns > 0).view(-1, 2).sum(1)
+        return of_dialogues.view(-1, 2).sum(1) / there
+
+    right = ((found > 0) == success).to(found.dtype)
+    return Outcome(mean(losses.value_bce(found, success)), _detached({"accuracy": mean(right)}))
 
 
 def _dialogues(batch: TokenBatch) -> Tensor:

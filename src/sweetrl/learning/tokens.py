@@ -25,6 +25,14 @@ _PROBES = ("probe", "other")
 _ANCHOR = "\n"
 
 
+class TooLongError(DataError):
+    """A turn that does not fit into the context even without all that came before it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; raise max_tokens or leave the dialogue out")
+        self.reason = reason
+
+
 @dataclass(frozen=True)
 class EncodedSequence:
     """Tokens in the order in which the model reads them."""
@@ -155,9 +163,8 @@ class DialogueEncoder:
             if len(prompt) <= room:
                 return prompt, cut
         needed = len(prompt) + self.max_tokens - room
-        raise DataError(
-            f"{name}: turn {turn + 1} alone has {needed} tokens with the request, the context only "
-            f"{self.max_tokens}; raise max_tokens or leave the dialogue out"
+        raise TooLongError(
+            f"{name}: turn {turn + 1} alone has {needed} tokens with the request, the context only {self.max_tokens}"
         )
 
     def _prompt(self, messages: Sequence[Message]) -> list[int]:

@@ -45,7 +45,7 @@ from sweetrl.learning.checkpoints import (
     timestamp,
     write_training_card,
 )
-from sweetrl.learning.critics import CriticCard, write_critic_card
+from sweetrl.learning.critics import EVEN_CHANCE, CriticCard, write_critic_card
 from sweetrl.learning.datasets import Dataset
 from sweetrl.learning.loading import load_model, merge_adapter, read_weights, save_plain
 from sweetrl.learning.objectives import Objective, Outcome, objective
@@ -388,6 +388,7 @@ def _critic_card(card: TrainingCard) -> CriticCard:
         privileged=card.privileged_prompt,
         system=card.system,
         max_tokens=settings.max_tokens,
+        start=EVEN_CHANCE if card.success_rate is None else card.success_rate,
         vision=settings.vision,
     )
 

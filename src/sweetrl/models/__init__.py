@@ -4,6 +4,7 @@ from sweetrl.errors import MissingExtra
 from sweetrl.models.endpoints import EndpointOptions, Endpoints
 from sweetrl.models.meter import FREE, Meter, MeteredModel, Price
 from sweetrl.models.scripted import ScriptedModel, script_named
+from sweetrl.models.shipped import located
 from sweetrl.models.specification import ModelSpec, parse_spec
 from sweetrl.protocols import ChatModel
 
@@ -30,7 +31,7 @@ def open_model(
     logprobs: bool = False,
     max_batch: int = 16,
 ) -> ChatModel:
-    """The model that `spec` names: `openai:MODEL@URL`, `openai:MODEL`, `hf:PATH_OR_ID` or `scripted:NAME`.
+    """The model that `spec` names: `openai:MODEL@URL`, `openai:MODEL`, `hf:PATH_OR_ID`, `scripted:NAME`, `mini`.
 
     Models that are given the same `endpoints` share connections and concurrency limits. `meter` counts what
     the model uses. `logprobs` is for endpoints, `max_batch` for models in this process.
@@ -38,7 +39,7 @@ def open_model(
     parsed = parse_spec(spec)
     if parsed.url is not None:
         return _behind_endpoint(parsed, endpoints or Endpoints(), meter, price, logprobs=logprobs)
-    model = _local(parsed, max_batch) if parsed.kind == "hf" else _scripted(parsed)
+    model = _scripted(parsed) if parsed.kind == "scripted" else _local(parsed, max_batch)
     return model if meter is None else MeteredModel(model, meter, price)
 
 
@@ -59,7 +60,7 @@ def _local(spec: ModelSpec, max_batch: int) -> ChatModel:
         if (error.name or "").startswith("sweetrl"):
             raise
         raise MissingExtra("a model in this process", "train") from error
-    return LocalModel(spec.model, name=spec.name, max_batch=max_batch)
+    return LocalModel(located(spec.model), name=spec.name, max_batch=max_batch)
 
 
 def _scripted(spec: ModelSpec) -> ChatModel:

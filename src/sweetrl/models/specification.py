@@ -1,4 +1,4 @@
-"""What models are called on the command line: `openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`."""
+"""What models are called on the command line: `openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`, `mini`."""
 
 import base64
 import difflib
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from sweetrl.errors import UsageError
+from sweetrl.models import shipped
 
 OFFICIAL_URL = "https://api.openai.com/v1"
 KINDS = {
@@ -75,7 +76,7 @@ class ModelSpec:
     """A model that a person asked for."""
 
     kind: str
-    """One of `KINDS`."""
+    """One of `KINDS`, or `shipped`."""
     model: str
     url: EndpointUrl | None = None
     """Of `openai` models."""
@@ -83,6 +84,8 @@ class ModelSpec:
     @property
     def name(self) -> str:
         """The specification without secrets."""
+        if self.kind == "shipped":
+            return self.model
         at = "" if self.url is None or self.url.official else f"@{self.url.shown}"
         return f"{self.kind}:{self.model}{at}"
 
@@ -91,6 +94,8 @@ def parse_spec(text: str) -> ModelSpec:
     """Read a specification; a wrong one is a `UsageError` that says what was meant."""
     if not text.isprintable():
         raise UsageError("the name of a model holds characters that cannot be printed")
+    if text.strip() in shipped.NAMES:
+        return ModelSpec("shipped", text.strip())
     kind, colon, rest = text.strip().partition(":")
     if kind not in KINDS or not colon:
         raise UsageError(_complaint(text))
@@ -138,4 +143,4 @@ def _complaint(text: str) -> str:
     close = difflib.get_close_matches(kind.lower(), KINDS, n=1)
     if close:
         return f"there is no kind of model '{shown}'; did you mean {KINDS[close[0]]}?"
-    return f"there is no kind of model '{shown}'; write {', '.join(KINDS.values())}"
+    return f"there is no kind of model '{shown}'; write {', '.join((*KINDS.values(), *shipped.NAMES))}"

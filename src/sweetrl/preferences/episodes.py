@@ -74,6 +74,29 @@ def pair_episodes(
         yield from rule(sorted(by_task[task_id]))
 
 
+def reason_for_no_pairs(verdicts: Iterable[Verdict], rule: Rule) -> str:
+    """Why the rule found no pairs among these, and what to do about it."""
+    by_task: dict[str, list[float]] = {}
+    for verdict in verdicts:
+        if verdict.reward is not None:
+            by_task.setdefault(verdict.task_id, []).append(verdict.reward)
+    if not by_task:
+        return "no dialogue was scored; score them again"
+    if all(len(rewards) == 1 for rewards in by_task.values()):
+        return "no task has two scored dialogues; hold several on each (rollout --attempts)"
+    widest = max(max(rewards) - min(rewards) for rewards in by_task.values())
+    if widest <= _ROUNDING:
+        least, most = min(map(min, by_task.values())), max(map(max, by_task.values()))
+        earned = f"{least:.3g}" if least == most else f"from {least:.3g} to {most:.3g}"
+        return (
+            f"on each of {len(by_task)} tasks all dialogues earned the same ({earned}); hold more of them, "
+            f"or let a better agent hold them"
+        )
+    if rule is best_against_lower:
+        return "no task has a success and a dialogue that earned less; --rule all needs no success"
+    return f"rewards on one task differ by {widest:.3g} at most; lower --margin"
+
+
 class _Known(NamedTuple):
     """What pairing needs to know of an episode: its text need not be in memory."""
 

@@ -13,12 +13,13 @@ import msgspec
 
 from sweetrl.errors import DataError, UsageError
 from sweetrl.records import LineDecoder, read_lines
-from sweetrl.tasks import colbench, mini_frontend
+from sweetrl.tasks import colbench, mini_backend, mini_frontend
 from sweetrl.types import Task
 
 SPLITS = ("train", "validation", "test")
 
 GENERATORS: dict[str, Callable[[str, int, int], Iterator[Task]]] = {
+    mini_backend.NAME: mini_backend.make_tasks,
     mini_frontend.NAME: mini_frontend.make_tasks,
 }
 """Built-in tasks by name: (split, count, seed) -> tasks."""

@@ -1,0 +1,36 @@
+"""Programs that a command starts and that must not outlive it, however it ends."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import IO, Any
+
+_PR_SET_PDEATHSIG = 1
+
+
+def start(
+    words: Sequence[str] | str, *, output: IO[Any], errors: IO[Any] | None = None, own_session: bool = False
+) -> "subprocess.Popen[bytes]":
+    """Start a program that gets SIGTERM when this process ends, be it by SIGKILL. A text goes to a shell."""
+    return subprocess.Popen(  # noqa: S603  words of our own, or the recipe's
+        words,
+        shell=isinstance(words, str),
+        stdout=output,
+        stderr=errors,
+        start_new_session=own_session,
+        preexec_fn=_dying_with(os.getpid()),
+    )
+
+
+def _dying_with(parent: int) -> Callable[[], None]:
+    import ctypes
+
+    libc = ctypes.CDLL(None)  # before the fork, after which little is allowed
+
+    def prepare() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(128 + signal.SIGTERM)  # it ended before it could be watched
+
+    return prepare

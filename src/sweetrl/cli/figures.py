@@ -1,0 +1,69 @@
+"""Figures with intervals as tables show them."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sweetrl.types import Kind, Metric, RunMetrics
+
+NOTHING = "-"
+"""In place of a figure that rests on nothing."""
+
+LABELS = {
+    "success": "success, %",
+    "turns": "turns",
+    "coverage": "hidden facts asked about, %",
+    "repeats": "repeated questions",
+    "premature": "premature answers, %",
+}
+REWARD_LABELS = {"backend": "tests passed, %", "frontend": "likeness, %"}
+LEAKS = "leaking_dialogues"
+
+
+def percent(metric: "Metric") -> str:
+    """`40.4`."""
+    return _number(metric.value, 100)
+
+
+def percent_interval(metric: "Metric") -> str:
+    """`37.4 to 43.5`."""
+    return _interval(metric, 100)
+
+
+def percent_with_interval(metric: "Metric") -> str:
+    """`40.4 (37.4 to 43.5)`."""
+    return NOTHING if metric.value is None else f"{percent(metric)} ({percent_interval(metric)})"
+
+
+def metrics_table(run: "RunMetrics", kind: "Kind") -> "Table":
+    """The figures of a run, one row each."""
+    from rich.table import Table
+
+    title = f"{run.dialogues} dialogues on {run.tasks} tasks, {run.failed} failed, {run.unscored} unscored"
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for heading in ("mean", "95 % interval", "of"):
+        table.add_column(heading, justify="right")
+    labels = {"success": LABELS["success"], "reward": REWARD_LABELS[kind], **LABELS}
+    for name, label in labels.items():
+        if name in run.metrics:
+            _add_row(table, label, run.metrics[name])
+    for metric in run.fairness:
+        if metric.name == LEAKS:
+            _add_row(table, "dialogues with code of the reference, %", metric)
+    return table
+
+
+def _add_row(table: "Table", label: str, metric: "Metric") -> None:
+    scale = 100 if label.endswith("%") else 1
+    table.add_row(label, _number(metric.value, scale), _interval(metric, scale), str(metric.count))
+
+
+def _number(value: float | None, scale: float) -> str:
+    digits = 1 if scale == 100 else 2
+    return NOTHING if value is None else f"{scale * value:.{digits}f}"
+
+
+def _interval(metric: "Metric", scale: float) -> str:
+    return NOTHING if metric.low is None else f"{_number(metric.low, scale)} to {_number(metric.high, scale)}"

@@ -1,0 +1,140 @@
+"""What `sweetrl score` does: judges each answer or dialogue once, and keeps its verdict at once."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sweetrl.cli import console
+from sweetrl.cli.studio import FrontendBench
+from sweetrl.cli.workers import BackendSandboxes, backend_sandboxes
+
+if TYPE_CHECKING:
+    from sweetrl.records import RecordLog
+    from sweetrl.types import Episode, Kind, Task, Verdict
+
+Bench = BackendSandboxes | FrontendBench
+"""What it takes to score the tasks of one kind."""
+
+
+def opened_bench(
+    kind: "Kind",
+    *,
+    workers: int,
+    mode: str,
+    isolation: str | None,
+    similarity: str,
+    screenshots: Path | None,
+) -> AbstractContextManager[Bench]:
+    """The bench for tasks of a kind, as long as the block lasts; it keeps pictures in `screenshots`, if given."""
+    if kind == "frontend":
+        return nullcontext(FrontendBench(similarity, workers, screenshots))
+    return backend_sandboxes(workers, mode, isolation)
+
+
+class Source:
+    """The episodes to score, read twice: once to see that all of them are sound, once to score them."""
+
+    def __init__(self, tasks: "dict[str, Task]", answers: Path | None, episodes: Path | None) -> None:
+        from sweetrl.errors import UsageError
+
+        if (answers is None) == (episodes is None):
+            raise UsageError("give either --answers or --episodes")
+        self.tasks = tasks
+        self._answers = answers
+        self._episodes = episodes
+
+    def __iter__(self) -> "Iterator[tuple[Task, Episode]]":
+        from sweetrl.cli.answers import read_answers
+        from sweetrl.tasks.dialogues import read_episodes
+
+        if self._answers is not None:
+            episodes = read_answers(self._answers, self.tasks)
+        else:
+            assert self._episodes is not None
+            episodes = read_episodes(self._episodes, self.tasks.values())
+        for episode in episodes:
+            yield self.tasks[episode.task_id], episode
+
+    def validate(self) -> "tuple[int, Kind]":
+        """Read everything once; how many there are, and of which kind. Nothing is written before this."""
+        from sweetrl.errors import DataError, UsageError
+        from sweetrl.records import IdSet
+
+        seen, kinds = IdSet(), set()
+        for task, episode in self:
+            kinds.add(task.kind)
+            if not seen.add(episode.id):
+                raise DataError(f"{episode.id} is there twice", path=self._answers or self._episodes)
+        if len(kinds) > 1:
+            raise UsageError("backend and frontend answers are scored one after the other; split the file")
+        return len(seen), kinds.pop()
+
+
+def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
+    from sweetrl.records import open_log
+    from sweetrl.types import Verdict
+
+    return open_log(
+        path,
+        Verdict,
+        command="score",
+        config=config,
+        identity=lambda verdict: verdict.episode_id,
+        settled=lambda verdict: verdict.failure is None,
+        mark=lambda verdict: verdict.answer_digest,
+    )
+
+
+def judge(source: Source, total: int, output: Path, bench: Bench, *, silent: bool) -> dict[str, float]:
+    """Score what is not yet in the output; how much that was, and how fast."""
+    import asyncio
+
+    config = {**bench.settings, "tasks": _digest(source.tasks)}
+    with _open_verdicts(output, config) as log:
+        if log.repaired and not silent:
+            console.note(f"{output}: {log.repaired}")
+        before, started = len(log), time.monotonic()
+        try:
+            with console.progress("scoring", total, done=before, quiet=silent) as advance:
+                asyncio.run(_append_verdicts(source, bench, log, advance))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"{len(log)} of {total} scored; run the same command to go on") from None
+        log.finish()
+        seconds = time.monotonic() - started
+        fresh = len(log) - before
+    return {
+        "scored_now": fresh,
+        "seconds": round(seconds, 3),
+        "answers_per_second": round(fresh / seconds, 1),
+    }
+
+
+async def _append_verdicts(
+    source: Source, bench: Bench, log: "RecordLog[Verdict]", advance: Callable[[int], None]
+) -> None:
+    from contextlib import aclosing
+
+    from sweetrl.scoring.batches import score_in_order
+    from sweetrl.types import digest
+
+    missing = (item for item in source if not log.has(item[1].id, digest(item[1].answer)))
+    async with bench.opened() as scorer:
+        verdicts = score_in_order(missing, scorer, concurrency=bench.workers)
+        async with aclosing(verdicts) as stream:
+            async for verdict in stream:
+                log.append(verdict.episode_id, verdict)
+                advance(1)
+
+
+def _digest(tasks: "dict[str, Task]") -> str:
+    """A hash of what the tasks ask and test, whatever the file they came in."""
+    import hashlib
+
+    import msgspec
+
+    whole = hashlib.sha256()
+    for task_id in sorted(tasks):
+        whole.update(msgspec.json.encode((task_id, tasks[task_id].request, tasks[task_id].secret)))
+    return whole.hexdigest()[:32]

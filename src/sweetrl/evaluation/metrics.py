@@ -1,0 +1,150 @@
+"""The figures of an evaluated run: what came out, how many turns it took, and how well the agent asked.
+
+How well it asked can be told where the benchmark knows its hidden facts, through a `FactTracker`. Dialogues
+that failed and answers that could not be scored are counted apart and never taken for bad ones.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from sweetrl.errors import DataError
+from sweetrl.evaluation.intervals import clustered_mean, clustered_share
+from sweetrl.evaluation.scores import TaskTally
+from sweetrl.prompts import TURN_LIMIT
+from sweetrl.types import Ending, Episode, Metric, RunMetrics, Task, Verdict
+
+
+@dataclass(frozen=True)
+class FactTracker:
+    """What a benchmark knows about asking."""
+
+    facts: Callable[[Task], frozenset[str]]
+    """The hidden facts that matter for a task."""
+    asked: Callable[[str], str | None]
+    """The fact that a message of the agent asks about, whether it matters or not; None if about none."""
+
+
+class Asking(Struct, frozen=True, kw_only=True):
+    """How one dialogue went about the hidden facts of its task."""
+
+    facts: int
+    """How many matter."""
+    found: int
+    """How many of those were asked about before the answer."""
+    repeats: int
+    """Questions about something that had been asked before."""
+    premature: bool
+    """The agent chose to answer with a fact that matters unasked."""
+
+
+def assess_asking(task: Task, episode: Episode, tracker: FactTracker) -> Asking:
+    """What was asked in an episode. A question is a message that got a reply."""
+    asked: set[str] = set()
+    repeats = 0
+    for turn in episode.turns:
+        fact = None if turn.reply is None else tracker.asked(turn.said)
+        if fact is not None:
+            repeats += fact in asked
+            asked.add(fact)
+    facts = tracker.facts(task)
+    return Asking(
+        facts=len(facts),
+        found=len(facts & asked),
+        repeats=repeats,
+        premature=episode.ending is Ending.ANSWERED and not facts <= asked,
+    )
+
+
+def measure(
+    tasks: Mapping[str, Task],
+    episodes: Iterable[Episode],
+    verdicts: Iterable[Verdict],
+    *,
+    tracker: FactTracker | None = None,
+    turn_limit: int = TURN_LIMIT,
+) -> RunMetrics:
+    """The figures of the dialogues `episodes` and of the verdicts on them; both are read once."""
+    dialogues = _Dialogues(tasks, tracker)
+    for episode in episodes:
+        dialogues.add(episode)
+    tally = TaskTally(dialogues.known(verdicts))
+    # Dialogues that nobody has judged yet are unscored as well.
+    tally.unscored = len(dialogues.whole) - tally.answers.total()
+    return RunMetrics(
+        tasks=len(dialogues.turns.counts),
+        dialogues=len(dialogues.whole),
+        failed=len(dialogues.failed),
+        unscored=tally.unscored,
+        metrics={
+            metric.name: metric
+            for metric in (tally.success_metric(), tally.reward_metric(), *dialogues.metrics(turn_limit))
+        },
+    )
+
+
+class _Sums:
+    """A figure of each dialogue, added up by task."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, float] = {}
+        self.counts: dict[str, int] = {}
+
+    def add(self, task: str, amount: float) -> None:
+        self.sums[task] = self.sums.get(task, 0.0) + amount
+        self.counts[task] = self.counts.get(task, 0) + 1
+
+    def mean(self, name: str, bounds: tuple[float, float] = (0.0, 1.0)) -> Metric:
+        return clustered_mean(name, list(self.sums.values()), list(self.counts.values()), bounds=bounds)
+
+    def share(self, name: str) -> Metric:
+        successes = [round(total) for total in self.sums.values()]
+        return clustered_share(name, successes, list(self.counts.values()))
+
+
+class _Dialogues:
+    """What the dialogues themselves show."""
+
+    def __init__(self, tasks: Mapping[str, Task], tracker: FactTracker | None) -> None:
+        self._tasks = tasks
+        self._tracker = tracker
+        self.whole: set[str] = set()
+        self.failed: set[str] = set()
+        self.turns = _Sums()
+        self._coverage, self._repeats, self._premature = _Sums(), _Sums(), _Sums()
+
+    def add(self, episode: Episode) -> None:
+        if episode.ending is Ending.FAILED:
+            self.failed.add(episode.id)
+            return
+        self.whole.add(episode.id)
+        self.turns.add(episode.task_id, len(episode.turns))
+        if self._tracker is not None:
+            self._add_asking(episode.task_id, assess_asking(self._task(episode), episode, self._tracker))
+
+    def _task(self, episode: Episode) -> Task:
+        if episode.task_id not in self._tasks:
+            raise DataError(f"the episode {episode.id} is on a task that is not there; are these its tasks?")
+        return self._tasks[episode.task_id]
+
+    def _add_asking(self, task: str, asking: Asking) -> None:
+        if asking.facts:
+            self._coverage.add(task, asking.found / asking.facts)
+        self._repeats.add(task, asking.repeats)
+        self._premature.add(task, asking.premature)
+
+    def known(self, verdicts: Iterable[Verdict]) -> Iterable[Verdict]:
+        """The verdicts on whole dialogues; one on a dialogue that is not there is an error."""
+        for verdict in verdicts:
+            if verdict.episode_id in self.whole:
+                yield verdict
+            elif verdict.episode_id not in self.failed:
+                raise DataError(f"a verdict is on {verdict.episode_id}, which is not among the episodes")
+
+    def metrics(self, turn_limit: int) -> Iterable[Metric]:
+        yield self.turns.mean("turns", (1, turn_limit))
+        if self._tracker is not None:
+            yield self._coverage.mean("coverage")
+            yield self._repeats.mean("repeats", (0, turn_limit))
+            yield self._premature.share("premature")

@@ -1,0 +1,317 @@
+"""The tiny models that ship: a tokenizer of whole words and a Llama, made from scratch from a seed.
+
+They learn to speak from the dialogues of `tasks.mini_backend.corpus` on training tasks alone. A part of the
+dialogues stands after its reference, as a critic will read it; whoever speaks in them does not know it.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, linear
+from torch.optim import AdamW, Optimizer
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from sweetrl import prompts
+from sweetrl.learning.muon import Muon
+from sweetrl.seeds import derive_seed
+from sweetrl.tasks import mini_backend
+from sweetrl.tasks.mini_backend.corpus import hold_dialogue
+from sweetrl.types import BackendSecret, Message, Role, Task
+
+CRITIC_PROMPT = "privileged-mini-backend"
+"""The shipped prompt that puts the reference before a dialogue."""
+PAD, USER, AGENT, END = "<|pad|>", "<|user|>", "<|agent|>", "<|end|>"
+TEMPLATE = (
+    "{%- for message in messages -%}"
+    "{%- if message['role'] == 'user' -%}<|user|>{{ message['content'] }}<|end|>"
+    "{%- elif message['role'] == 'assistant' -%}<|agent|>{{ message['content'] }}<|end|>"
+    "{%- endif -%}{%- endfor -%}"
+    "{%- if add_generation_prompt -%}<|agent|>{%- endif -%}"
+)
+"""Instructions are left out: so small a model follows none."""
+
+CORPUS_SEED = 1000003
+"""Keeps the tasks of the corpus apart from those that users draw with small seeds."""
+VOCABULARY_TASKS = 3000
+SHARE_WITH_REFERENCE = 35
+"""Per cent of the dialogues that stand after their reference."""
+_IGNORED = -100
+SORTED_BATCHES = 25
+"""Batches whose dialogues are sorted by length together, so that little is padded."""
+STRATA = 4
+"""Parts of a batch, from short dialogues to long ones: a batch of one length would teach when to stop wrongly."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The shape of a model and how long it learns."""
+
+    width: int
+    layers: int
+    inner: int
+    heads: int
+    steps: int
+    tasks: int = 24_000
+    """Different tasks in its corpus; each pass over them holds new dialogues."""
+    batch: int = 48
+    matrix_rate: float = 0.014
+    """Of Muon, for the matrices."""
+    other_rate: float = 4e-3
+    """Of AdamW, for the embeddings and norms."""
+    context: int = 1024
+
+
+SIZES = {
+    "mini": Size(width=128, layers=3, inner=256, heads=4, steps=2000),
+    "mini-large": Size(width=192, layers=4, inner=384, heads=6, steps=2000),
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """After a step."""
+
+    step: int
+    steps: int
+    loss: float
+
+
+def build(
+    size: Size,
+    folder: Path,
+    *,
+    name: str,
+    seed: int = 0,
+    observe: Callable[[Progress], None] = lambda _: None,
+    stop_after: int | None = None,
+) -> None:
+    """Make a model from nothing and write it as a Hugging Face folder.
+
+    On one machine with one number of threads, the same seed gives the same weights. `stop_after` ends the run
+    early, on its unchanged schedule.
+    """
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    tokenizer = build_tokenizer(_vocabulary_texts())
+    model = LlamaForCausalLM(_config(size, tokenizer))  # type: ignore[no-untyped-call]
+    batches = _batches(tokenizer, size, seed)
+    optimisers = _optimisers(model, size)
+    with ThreadPoolExecutor(STRATA) as pool:
+        for step in range(stop_after or size.steps):
+            loss = _learn(model, next(batches), pool)
+            _take_step(model, optimisers, share=_schedule(step, size.steps))
+            observe(Progress(step + 1, size.steps, loss))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    weights = sum(weight.numel() for weight in model.parameters())
+    (folder / "README.md").write_text(_card(name, size, seed, weights), encoding="utf-8")
+
+
+def _card(name: str, size: Size, seed: int, weights: int) -> str:
+    return f"""---
+license: apache-2.0
+library_name: transformers
+pipeline_tag: text-generation
+---
+# {name}
+
+A Llama of {weights:,} weights ({size.layers} layers of width {size.width}) and a tokenizer of whole words, trained
+from scratch on scripted dialogues about `mini-backend` tasks. It exists to make experiments with multi-turn agents
+possible on a laptop, and knows nothing else.
+
+- Made by `sweetrl make-model {name} --seed {seed}`: {size.steps:,} steps of {size.batch} dialogues.
+- Data: dialogues of a scripted, mediocre programmer on training tasks only. It asks about hints of the request or
+  about something else, answers too early, and guesses what it was not told.
+  {SHARE_WITH_REFERENCE} per cent of the dialogues stand after the finished function, which the programmer ignores.
+- Its chat template leaves out system messages.
+- It writes code only in the one way in which the benchmark writes it. Do not use it for anything real.
+"""
+
+
+# ---------------------------------------------------------------- tokenizer
+
+
+def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A token for every word of the texts, and one for every byte, so that nothing is unknown."""
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    words = {piece for text in texts for piece, _ in split.pre_tokenize_str(text)}
+    bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = [
+        *((special, 0.0) for special in (PAD, USER, AGENT, END)),
+        *((byte, -10.0) for byte in bytes_),
+        *((word, -1.0) for word in sorted(words) if len(word) > 1),
+    ]
+    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=None, byte_fallback=False))
+    tokenizer.pre_tokenizer = split
+    tokenizer.decoder = decoders.ByteLevel()
+    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=END,
+        extra_special_tokens=[USER, AGENT],
+        clean_up_tokenization_spaces=False,
+    )
+    fast.chat_template = TEMPLATE
+    return fast
+
+
+def _vocabulary_texts() -> Iterator[str]:
+    for task in mini_backend.make_tasks("train", VOCABULARY_TASKS, seed=99):
+        yield from (message.text for message in hold_dialogue(task, 0))
+        yield _told(task)
+
+
+# ---------------------------------------------------------------- corpus
+
+
+def _told(task: Task) -> str:
+    """The request after the reference, as critics read it."""
+    assert isinstance(task.secret, BackendSecret)
+    secret = prompts.render(CRITIC_PROMPT, hidden_information=task.secret.reference)
+    return f"{secret}\n\n{task.request}"
+
+
+@dataclass(frozen=True)
+class _Document:
+    ids: list[int]
+    targets: list[int]
+    """What is learnt of it: `_IGNORED` in place of every token that cannot be foretold."""
+
+
+Batch = list[list[_Document]]
+"""Parts, each of dialogues of about the same length."""
+
+
+def _batches(tokenizer: Any, size: Size, seed: int) -> Iterator[Batch]:
+    tasks = list(mini_backend.make_tasks("train", size.tasks, CORPUS_SEED))
+    encode = _encoder(tokenizer)
+    passes = 0
+    while True:
+        order = list(range(len(tasks)))
+        rng = random.Random(derive_seed("corpus order", seed, passes))  # noqa: S311  not a secret
+        rng.shuffle(order)
+        for start in range(0, len(order), size.batch * SORTED_BATCHES):
+            chosen = order[start : start + size.batch * SORTED_BATCHES]
+            yield from _stratified([encode(tasks[at], passes) for at in chosen], size.batch // STRATA, rng)
+        passes += 1
+
+
+def _stratified(documents: list[_Document], part: int, rng: random.Random) -> Iterator[Batch]:
+    ordered = sorted(documents, key=lambda document: len(document.ids))
+    parts = [ordered[at : at + part] for at in range(0, len(ordered), part)]
+    share = -(-len(parts) // STRATA)
+    strata = [parts[at : at + share] for at in range(0, len(parts), share)]
+    for stratum in strata:
+        rng.shuffle(stratum)
+    yield from (list(batch) for batch in zip(*strata, strict=False))
+
+
+def _encoder(tokenizer: Any) -> Callable[[Task, int], _Document]:
+    known: dict[str, list[int]] = {}
+    end = tokenizer.convert_tokens_to_ids(END)
+    openings = {
+        Role.USER: tokenizer.convert_tokens_to_ids(USER),
+        Role.ASSISTANT: tokenizer.convert_tokens_to_ids(AGENT),
+    }
+
+    def message_ids(message: Message) -> list[int]:
+        ids = known.get(message.text)
+        if ids is None:
+            ids = known[message.text] = tokenizer(message.text, add_special_tokens=False)["input_ids"]
+        return [openings[message.role], *ids, end]
+
+    def encode(task: Task, number: int) -> _Document:
+        _, *rest = hold_dialogue(task, number)
+        told = derive_seed("priv", task.id, number) % 100 < SHARE_WITH_REFERENCE
+        ids = message_ids(Message(Role.USER, _told(task) if told else task.request))
+        targets = [_IGNORED] * len(ids)
+        for message in rest:
+            opening, *said = message_ids(message)
+            # Without the reference nobody can know what the colleague will say.
+            foretold = told or message.role is Role.ASSISTANT
+            ids += [opening, *said]
+            targets += [_IGNORED, *(said if foretold else [_IGNORED] * len(said))]
+        return _Document(ids, targets)
+
+    return encode
+
+
+# ---------------------------------------------------------------- learning
+
+
+def _config(size: Size, tokenizer: Any) -> LlamaConfig:
+    return LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=size.width,
+        intermediate_size=size.inner,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.heads,
+        num_key_value_heads=size.heads,
+        max_position_embeddings=size.context,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+    )
+
+
+def _optimisers(model: Any, size: Size) -> list[Optimizer]:
+    named = list(model.named_parameters())
+    matrices = [weight for name, weight in named if weight.ndim == 2 and "embed" not in name]
+    others = [weight for name, weight in named if weight.ndim != 2 or "embed" in name]
+    return [
+        AdamW(others, lr=size.other_rate, betas=(0.9, 0.95), weight_decay=0.01),
+        Muon(matrices, lr=size.matrix_rate),
+    ]
+
+
+def _schedule(step: int, steps: int) -> float:
+    """A short warm-up, a plateau, and a straight way down over the last three fifths."""
+    return min(1.0, (step + 1) / 100) * max(0.02, min(1.0, (steps - step) / (steps * 0.6)))
+
+
+def _learn(model: Any, batch: Batch, pool: ThreadPoolExecutor) -> float:
+    """Set the gradients of a batch; the mean surprise at every token that is learnt."""
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    learnt = sum(target != _IGNORED for part in batch for document in part for target in document.targets)
+
+    def gradients(part: list[_Document]) -> tuple[float, tuple[Tensor, ...]]:
+        loss = _surprise(model, part) / learnt
+        return float(loss.detach()), torch.autograd.grad(loss, weights)
+
+    # The parts are added up in their order, so that the number of threads changes nothing.
+    losses, found = zip(*pool.map(gradients, batch), strict=True)
+    for weight, *parts in zip(weights, *found, strict=True):
+        weight.grad = torch.stack(parts).sum(0)
+    return float(sum(losses))
+
+
+def _surprise(model: Any, documents: Sequence[_Document]) -> Tensor:
+    length = max(len(document.ids) for document in documents)
+    ids = torch.zeros(len(documents), length, dtype=torch.long)
+    targets = torch.full((len(documents), length), _IGNORED)
+    for row, document in enumerate(documents):
+        ids[row, : len(document.ids)] = torch.tensor(document.ids)
+        targets[row, : len(document.ids)] = torch.tensor(document.targets)
+    hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
+    learnt = targets[:, 1:] != _IGNORED
+    logits = linear(hidden[learnt], model.lm_head.weight)
+    return cross_entropy(logits, targets[:, 1:][learnt], reduction="sum")
+
+
+def _take_step(model: Any, optimisers: Sequence[Optimizer], *, share: float) -> None:
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for optimiser in optimisers:
+        for group in optimiser.param_groups:
+            group.setdefault("peak", group["lr"])
+            group["lr"] = group["peak"] * share
+        optimiser.step()
+        optimiser.zero_grad(set_to_none=True)

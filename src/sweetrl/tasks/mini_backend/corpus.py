@@ -1,0 +1,117 @@
+"""Dialogues of a mediocre programmer on `mini-backend` tasks: what the tiny model learns to speak from.
+
+Every turn is good or bad by chance alone, independent of the others: the programmer may follow a hint of the
+request, ask about something else, or answer too early. The code it writes says what it was told; what it was
+not told but suspects it sometimes guesses.
+"""
+
+import random
+
+from msgspec import Struct
+
+from sweetrl.seeds import derive_seed
+from sweetrl.tasks.mini_backend.facts import IRRELEVANT, Fact, Family, Value
+from sweetrl.tasks.mini_backend.making import function_source, read_choice
+from sweetrl.tasks.mini_backend.speech import FRAMES, IGNORANCE
+from sweetrl.types import BackendSecret, Message, Role, Task
+
+
+class Habits(Struct, frozen=True, kw_only=True):
+    """How the programmer of the corpus behaves, as chances."""
+
+    follow: float = 0.5
+    """That a question follows a hint of the request that was not asked about yet."""
+    wander: float = 0.6
+    """That another question is about a fact, and not about something that never matters."""
+    repeat: float = 0.01
+    """That a question was asked before."""
+    hurry: float = 0.11
+    """That a turn answers although a hint was not asked about."""
+    finish: float = 0.5
+    """That a turn answers when all hints were."""
+    guess: float = 0.25
+    """That the code guesses what a hint suggests and nobody told."""
+
+
+HABITS = Habits()
+HABITUAL = 2
+"""How many ways of asking about a fact the programmer has."""
+TURN_LIMIT = 8
+ANSWER = "I WANT TO ANSWER:\n"
+
+
+def hold_dialogue(
+    task: Task, seed: int, habits: Habits = HABITS, turn_limit: int = TURN_LIMIT
+) -> list[Message]:
+    """One dialogue, request and answer included."""
+    return _Programmer(task, random.Random(derive_seed("corpus", task.id, seed)), habits).talk(turn_limit)  # noqa: S311
+
+
+class _Programmer:
+    def __init__(self, task: Task, rng: random.Random, habits: Habits) -> None:
+        self._task = task
+        self._rng = rng
+        self._habits = habits
+        self._family, choice = read_choice(_reference(task))
+        self._choice = dict(choice)
+        self._hints = cued_facts(task.request, self._family)
+        self._asked: list[Fact] = []
+        self._irrelevant = rng.sample(IRRELEVANT, len(IRRELEVANT))
+
+    def talk(self, turn_limit: int) -> list[Message]:
+        said = [Message(Role.USER, self._task.request)]
+        for turn in range(turn_limit):
+            if turn == turn_limit - 1 or self._answers():
+                return [*said, Message(Role.ASSISTANT, self._answer())]
+            said += self._exchange()
+        raise AssertionError("the last turn answers")
+
+    def _answers(self) -> bool:
+        done = all(fact in self._asked for fact in self._hints)
+        return self._rng.random() < (self._habits.finish if done else self._habits.hurry)
+
+    def _exchange(self) -> list[Message]:
+        fact = self._next_fact()
+        if fact is None:
+            question, reply = self._irrelevant.pop(), self._rng.choice(IGNORANCE)
+        else:
+            question, reply = self._rng.choice(fact.questions[:HABITUAL]), self._reply(fact)
+            self._asked.append(fact)
+        return [Message(Role.ASSISTANT, question), Message(Role.USER, reply)]
+
+    def _next_fact(self) -> Fact | None:
+        chance = self._rng.random
+        if self._asked and chance() < self._habits.repeat:
+            return self._rng.choice(self._asked)
+        hints = [fact for fact in self._hints if fact not in self._asked]
+        if hints and chance() < self._habits.follow:
+            return self._rng.choice(hints)
+        others = [fact for fact in self._family.facts if fact not in self._asked and fact not in hints]
+        return self._rng.choice(others) if others and chance() < self._habits.wander else None
+
+    def _reply(self, fact: Fact) -> str:
+        value = self._choice.get(fact)
+        if value is None:
+            return self._rng.choice(IGNORANCE)
+        return self._rng.choice(FRAMES).format(phrase=self._rng.choice(value.phrases))
+
+    def _answer(self) -> str:
+        steps = [value.code for fact in self._family.facts if (value := self._believed(fact)) is not None]
+        name = _reference(self._task).removeprefix("def ").partition("(")[0]
+        return ANSWER + function_source(self._family, name, steps)
+
+    def _believed(self, fact: Fact) -> Value | None:
+        if fact in self._asked:
+            return self._choice.get(fact)
+        guesses = fact in self._hints and self._rng.random() < self._habits.guess
+        return self._rng.choice(fact.values) if guesses else None
+
+
+def cued_facts(request: str, family: Family) -> list[Fact]:
+    """The facts that a request hints at."""
+    return [fact for fact in family.facts if any(cue in request for cue in fact.cues)]
+
+
+def _reference(task: Task) -> str:
+    assert isinstance(task.secret, BackendSecret)
+    return task.secret.reference

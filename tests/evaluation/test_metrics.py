@@ -1,0 +1,149 @@
+"""The figures of a run against sums done by hand, with a benchmark that asks about letters."""
+
+import pytest
+
+from sweetrl.errors import DataError
+from sweetrl.evaluation.metrics import Asking, FactTracker, assess_asking, measure
+from sweetrl.types import BackendSecret, Ending, Episode, Failure, Kind, Metric, Reply, Task, Turn, Verdict
+
+TRACKER = FactTracker(
+    facts=lambda task: frozenset(task.extra["facts"]),
+    asked=lambda text: text.removesuffix("?") if text.endswith("?") else None,
+)
+
+
+def task(name: str, facts: str = "") -> Task:
+    secret = BackendSecret(reference="def f(): ...", tests={"t": "f()"})
+    return Task(id=name, kind=Kind.BACKEND, request=name, secret=secret, extra={"facts": list(facts)})
+
+
+def episode(name: str, questions: str, *, attempt: int = 0, ending: Ending = Ending.ANSWERED) -> Episode:
+    """Asks about each letter; a `.` is small talk. The last turn is the answer."""
+    said = ["Hm." if letter == "." else f"{letter}?" for letter in questions]
+    asked = [Turn(text, text, Reply("So.")) for text in said]
+    return Episode(
+        task_id=name,
+        attempt=attempt,
+        seed=0,
+        agent="a",
+        collaborator="c",
+        request=name,
+        turns=(*asked, Turn("answer", "answer")),
+        ending=ending,
+        answer="answer",
+        failure=Failure("agent", "ModelError", "gone") if ending is Ending.FAILED else None,
+    )
+
+
+def verdict(of: Episode, reward: float | None) -> Verdict:
+    return Verdict(
+        task_id=of.task_id,
+        episode_id=of.id,
+        scorer="s/1",
+        answer_digest="-",
+        reward=reward,
+        success=reward == 1,
+        failure=Failure("score", "SandboxError", "gone") if reward is None else None,
+    )
+
+
+# ---------------------------------------------------------------- one dialogue
+
+
+@pytest.mark.parametrize(
+    ("facts", "questions", "found", "repeats", "premature"),
+    [
+        ("ab", "ab", 2, 0, False),
+        ("ab", "", 0, 0, True),
+        ("ab", "ax.x", 1, 1, True),
+        ("ab", "aabab", 2, 3, False),
+        ("", "", 0, 0, False),
+        ("", "xx", 0, 1, False),
+    ],
+)
+def test_what_was_asked_is_counted(facts, questions, found, repeats, premature):
+    asking = assess_asking(task("t", facts), episode("t", questions), TRACKER)
+    assert asking == Asking(facts=len(facts), found=found, repeats=repeats, premature=premature)
+
+
+def test_who_runs_out_of_turns_did_not_answer_too_early():
+    asking = assess_asking(task("t", "ab"), episode("t", "a", ending=Ending.TURN_LIMIT), TRACKER)
+    assert (asking.found, asking.premature) == (1, False)
+
+
+def test_a_last_question_that_nobody_replies_to_finds_nothing():
+    asked = episode("t", "a", ending=Ending.TURN_LIMIT)
+    unheard = Episode(
+        task_id="t",
+        attempt=0,
+        seed=0,
+        agent="a",
+        collaborator="c",
+        request="t",
+        turns=(*asked.turns[:1], Turn("b?", "b?")),
+        ending=Ending.TURN_LIMIT,
+        answer="b?",
+    )
+    assert assess_asking(task("t", "ab"), unheard, TRACKER).found == 1
+
+
+# ---------------------------------------------------------------- a run
+
+TASKS = {each.id: each for each in (task("one", "ab"), task("two", "c"), task("three"))}
+EPISODES = [episode("one", "ax"), episode("two", "cc"), episode("three", "")]
+VERDICTS = [verdict(one, reward) for one, reward in zip(EPISODES, (0.5, 1.0, 0.0), strict=True)]
+
+
+def test_the_figures_by_hand():
+    run = measure(TASKS, EPISODES, VERDICTS, tracker=TRACKER)
+    assert (run.tasks, run.dialogues, run.failed, run.unscored) == (3, 3, 0, 0)
+    values = {name: (metric.value, metric.count) for name, metric in run.metrics.items()}
+    assert values == {
+        "success": (pytest.approx(1 / 3), 3),
+        "reward": (0.5, 3),
+        "turns": (pytest.approx((3 + 3 + 1) / 3), 3),
+        "coverage": (pytest.approx((1 / 2 + 1) / 2), 2),  # the third task has nothing to ask about
+        "repeats": (pytest.approx(1 / 3), 3),
+        "premature": (pytest.approx(1 / 3), 3),
+    }
+    assert all(metric.name == name for name, metric in run.metrics.items())
+    assert all(metric.low <= metric.value <= metric.high for metric in run.metrics.values())
+
+
+def test_without_known_facts_asking_is_not_judged():
+    assert measure(TASKS, EPISODES, VERDICTS).metrics.keys() == {"success", "reward", "turns"}
+
+
+def test_failed_dialogues_and_unscored_answers_are_counted_apart():
+    broken = episode("two", "", ending=Ending.FAILED)
+    unjudged = episode("three", "", attempt=1)
+    verdicts = [verdict(EPISODES[0], 1.0), verdict(broken, None), verdict(EPISODES[2], None)]
+    run = measure(TASKS, [EPISODES[0], broken, EPISODES[2], unjudged], verdicts, tracker=TRACKER)
+    assert (run.dialogues, run.failed, run.unscored, run.tasks) == (3, 1, 2, 2)
+    assert (run.metrics["success"].value, run.metrics["success"].count) == (1.0, 1)
+    assert run.metrics["success"].unscored == run.metrics["reward"].unscored == 2
+    assert run.metrics["turns"].count == 3
+
+
+def test_a_run_in_which_everything_failed_has_figures_of_nothing():
+    broken = episode("two", "", ending=Ending.FAILED)
+    run = measure(TASKS, [broken], [verdict(broken, None)])
+    assert run.metrics["success"] == Metric("success", None, None, None, 0)
+    assert run.metrics["turns"].value is None
+
+
+def test_several_attempts_at_a_task_are_one_cluster():
+    attempts = [episode(name, "", attempt=attempt) for name in ("one", "three") for attempt in range(40)]
+    run = measure(TASKS, attempts, [verdict(each, float(each.task_id == "one")) for each in attempts])
+    assert (run.metrics["success"].value, run.metrics["success"].count) == (0.5, 80)
+    assert run.metrics["success"].high - run.metrics["success"].low > 0.9
+
+
+def test_verdicts_on_other_dialogues_are_refused():
+    with pytest.raises(DataError, match="a verdict is on two#0, which is not among the episodes"):
+        measure(TASKS, EPISODES[:1], VERDICTS)
+
+
+def test_facts_of_a_task_that_is_not_there_are_not_made_up():
+    with pytest.raises(DataError, match="one#0 is on a task that is not there"):
+        measure({}, EPISODES, VERDICTS, tracker=TRACKER)

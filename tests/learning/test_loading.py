@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from models.tiny_gemma2 import save_tiny_gemma2
+from models.tiny_llama import save_tiny_llama
+from sweetrl.learning.loading import load_config, load_model
+from sweetrl.learning.rows import can_branch
+from sweetrl.learning.settings import Method, TrainingSettings
+
+
+@pytest.fixture(scope="module")
+def gemma2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny_gemma2(tmp_path_factory.mktemp("gemma2"))
+
+
+def test_pytorchs_attention_is_used_where_it_computes_what_the_model_does(
+    gemma2: Path, tmp_path: Path
+) -> None:
+    assert load_config(str(save_tiny_llama(tmp_path)))._attn_implementation == "sdpa"
+    assert load_config(str(gemma2))._attn_implementation == "eager"
+    assert not can_branch(load_config(str(gemma2)))
+
+
+def test_a_model_that_caps_the_logits_of_attention_is_loaded_as_it_computes(gemma2: Path) -> None:
+    model = load_model(str(gemma2), TrainingSettings(method=Method.RFT)).eval()
+    plain = AutoModelForCausalLM.from_pretrained(gemma2, attn_implementation="eager").eval()
+    ids = torch.arange(5, 65)[None]
+    with torch.no_grad():
+        assert torch.equal(model(ids).logits, plain(ids).logits)
+        plain.config.attn_logit_softcapping = None
+        for layer in plain.model.layers:
+            layer.self_attn.attn_logit_softcapping = None
+        assert not torch.allclose(model(ids).logits, plain(ids).logits, atol=0.01), "the cap does something"
