@@ -19,7 +19,8 @@ async def as_finished(
 ) -> AsyncGenerator[Result]:
     """The results of `work`, in the order in which they come, with at most `concurrency` under way.
 
-    Those that come at the same moment are in the order of their items. An item is taken from `items` when there is room for it, so an iterator that ends early stops the work.
+    Those that come at the same moment are in the order of their items. An item is taken from `items` when there
+    is room for it, so an iterator that ends early stops the work.
     """
     todo = iter(items)
     running: list[asyncio.Future[Result]] = []
