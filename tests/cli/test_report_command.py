@@ -184,6 +184,16 @@ def test_run_cards_tell_how_it_was_made(sweetrl, tmp_path, runs) -> None:
     }
 
 
+def test_the_turn_limit_of_the_run_bounds_what_is_said_about_turns(sweetrl, tmp_path) -> None:
+    folder = write_run(tmp_path / "run", {"a": 1.0})
+    card = {"command": "rollout", "config": {"rules": {"turn_limit": 4}}, "versions": {}, "started": "x"}
+    (folder / "episodes.run.json").write_text(json.dumps(card))
+    output = tmp_path / "report.html"
+    assert sweetrl("report", folder, "-o", output).code == 0
+    head, row = cells(section(output, "results").one("table", "results"))
+    assert row[head.index("turns")] == "2.001.00 to 4.00"
+
+
 def test_tasks_show_what_was_wanted(sweetrl, tmp_path, runs) -> None:
     task = {
         "id": "a",

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,25 @@ def test_tasks_check_renders_every_reference_and_names_the_defective(sweetrl, tm
     assert [task.id for task in read_tasks(good)] == ["sound"]
 
 
+def test_a_person_shows_pages_from_a_file_to_the_designer(sweetrl, monkeypatch, tmp_path):
+    [task] = read_tasks("mini-frontend:test:1")
+    (tmp_path / "draft.html").write_text("<html><body><h1>A first draft</h1></body></html>")
+    (tmp_path / "last.html").write_text(task.secret.page)
+    typed = f"/file {tmp_path}/draft.html\n\n/answer /file {tmp_path}/last.html\n\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    ended = sweetrl(
+        *("play", "--tasks", "mini-frontend:test:1", "--as", "agent", "--collaborator", "designer"),
+        *("-o", tmp_path / "run"),
+    )
+    assert ended.code == 0, ended.err
+    assert "reward 1.00" in ended.err
+    [episode] = read_records(tmp_path / "run" / "episodes.jsonl", Episode)
+    assert episode.answer == task.secret.page.strip()
+    first = episode.turns[0].reply
+    assert "missing" in first.text
+    assert (tmp_path / "run" / "screenshots" / f"{first.screenshot}.png").is_file()
+
+
 def run_with_browser(measure: Any) -> Any:
     import asyncio
 
@@ -187,6 +207,7 @@ def test_mutated_pages_are_put_in_order():
 
     found = run_with_browser(measure)
     assert found.spearman >= 0.8
+    assert found.pooled_spearman >= 0.8
     assert found.mean_by_grade[1] > found.mean_other
 
 

@@ -13,6 +13,7 @@ from transformers import (
     Gemma2Config,
     GPT2Config,
     GraniteConfig,
+    Lfm2Config,
     LlamaForCausalLM,
     MistralConfig,
     Qwen3Config,
@@ -244,6 +245,17 @@ def test_sharing_the_history_gives_what_separate_runs_give(name: str) -> None:
             table = model(torch.tensor([whole.ids])).logits[0].log_softmax(-1)
         wanted = table[len(prefix) - 1 : -1].gather(1, torch.tensor(continuation)[:, None])[:, 0]
         assert torch.allclose(each, wanted, rtol=0, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_network_that_remembers_more_than_keys_and_values_reads_each_whole() -> None:
+    model = network(Lfm2Config(**SIZES, layer_types=["conv", "full_attention"]))
+    prefix = sequence(37, []).ids
+    continuations = [sequence(size, [], seed=size).ids for size in (9, 1, 14)]
+    found = candidate_logprobs(model, prefix, continuations)
+    for each, continuation in zip(found, continuations, strict=True):
+        whole = EncodedSequence(prefix + continuation, [-1] * len(prefix) + [0] * len(continuation))
+        assert float(each.sum()) == pytest.approx(naive(model, whole)[0], abs=1e-4)
 
 
 @pytest.mark.parametrize("tokens", [1, 90, 140])

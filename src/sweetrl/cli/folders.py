@@ -22,6 +22,7 @@ from sweetrl.cli.figures import LEAKS
 from sweetrl.cli.run import JOURNAL
 from sweetrl.cli.studio import SCREENSHOTS
 from sweetrl.errors import DataError, UsageError
+from sweetrl.prompts import TURN_LIMIT
 from sweetrl.records import RunCard, card_path, read_card, read_lines, read_records, unreadable
 from sweetrl.report.compose import Run
 from sweetrl.report.contents import Provenance, Training
@@ -134,6 +135,7 @@ class RunFolder:
             metrics=_measured(folder / METRICS),
             credit=_Records(credit, TurnCredit) if credit.is_file() else (),
             tasks=tasks,
+            turn_limit=_turn_limit(folder / EPISODES),
             picture=lambda name: _picture(folder / SCREENSHOTS, name),
         )
 
@@ -169,6 +171,13 @@ class RunFolder:
             seconds = sum(stage.seconds for stage in stages)
             facts = (("stages", str(len(stages))), ("wall clock", duration(seconds)))
             yield Provenance(self._shown(path), facts, "\n".join(commands))
+
+
+def _turn_limit(episodes: Path) -> int:
+    """How often the agent could speak, where the run card knows."""
+    rules = read_card(episodes).config.get("rules") if card_path(episodes).is_file() else None
+    limit = rules.get("turn_limit") if isinstance(rules, dict) else None
+    return limit if isinstance(limit, int) and limit > 0 else TURN_LIMIT
 
 
 class _Stage(Struct):
@@ -237,7 +246,8 @@ class _ModelCard(Struct):
         yield "from", self.model
         yield "examples", f"{self.examples:,}"
         for name in _FACTS:
-            if name in self.settings:
+            # Only critics are of different kinds.
+            if name in self.settings and (name != "kind" or self.settings.get("method") == "critic"):
                 yield name.replace("_", " "), str(self.settings[name])
 
 

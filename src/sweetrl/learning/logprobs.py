@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from sweetrl.errors import UsageError
 from sweetrl.learning.batches import TokenBatch
@@ -24,6 +25,10 @@ LOGITS_AT_ONCE = 1 << 25
 """Bound on the logits that exist at one time: 128 MB in single precision."""
 CACHED_TOKENS_AT_ONCE = 1 << 16
 """Bound on the tokens whose keys and values are held for candidates of one turn."""
+NEAR_LOGITS = 1 << 19
+"""As many logits as stay in the caches of a CPU, which reads each of them three times: 2 MB."""
+FEWEST_ROWS = 128
+"""So many rows at least, for the weights of the head to be worth reading."""
 
 
 @dataclass(frozen=True)
@@ -96,26 +101,66 @@ def candidate_states(
 ) -> CandidateStates:
     """Run the network once over the prefix, then over all continuations at a time.
 
-    Equal to a run over `prefix + continuation` for each, at a fraction of the cost. `vision` is what a model
-    that sees is given beside the prefix.
+    Equal to a run over `prefix + continuation` for each, at a fraction of the cost. A network that remembers
+    something else than keys and values makes those runs. `vision` is what a model that sees is given beside the
+    prefix.
     """
-    device = model.device
     cache = DynamicCache(config=model.config)
-    seen = {name: value.to(device) for name, value in (vision or {}).items()}
-    ids = torch.tensor([prefix], device=device)
-    read = _run_body(model, input_ids=ids, past_key_values=cache, use_cache=True, **seen)
-    longest = max(map(len, continuations))
-    rows = max(1, CACHED_TOKENS_AT_ONCE // (len(prefix) + longest))
+    seen = {name: value.to(model.device) for name, value in (vision or {}).items()}
+    if not all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in cache.layers):
+        return _states_of_whole(model, prefix, continuations, seen)
+    before = torch.tensor([prefix], device=model.device)
+    read = _run_body(model, input_ids=before, past_key_values=cache, use_cache=True, **seen)
+    rows = max(1, CACHED_TOKENS_AT_ONCE // (len(prefix) + max(map(len, continuations))))
     states: list[Tensor] = []
     for start in range(0, len(continuations), rows):
         some = continuations[start : start + rows]
-        width = max(1, *map(len, some))
-        ids = torch.tensor([[*each, *[0] * (width - len(each))] for each in some], device=device)
-        shared = copy.deepcopy(cache) if start + rows < len(continuations) else cache
-        shared.batch_repeat_interleave(len(some))
-        hidden = _run_body(model, input_ids=ids, past_key_values=shared, use_cache=True)
+        shared = _SharedCache(cache, len(some))
+        hidden = _run_body(
+            model, input_ids=_padded(some, model.device), past_key_values=shared, use_cache=True
+        )
         states += [row[: len(each)] for row, each in zip(hidden, some, strict=True)]
     return CandidateStates(read[0], states)
+
+
+def _states_of_whole(
+    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]], seen: Mapping[str, Tensor]
+) -> CandidateStates:
+    runs = [
+        _run_body(model, input_ids=_padded([[*prefix, *each]], model.device), use_cache=False, **seen)[0]
+        for each in continuations
+    ]
+    return CandidateStates(runs[0][: len(prefix)], [run[len(prefix) :] for run in runs])
+
+
+def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    width = max(1, *map(len, rows))
+    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
+
+
+class _SharedCache(DynamicCache):
+    """Keys and values of one history for several rows, which read them and leave nothing behind.
+
+    The history is copied for each row when a layer attends, and forgotten before the next one does.
+    """
+
+    def __init__(self, cache: DynamicCache, rows: int) -> None:
+        super().__init__()
+        self.layers: list[Any] = [copy.copy(layer) for layer in cache.layers]
+        for layer in self.layers:
+            if not layer.is_initialized:
+                continue  # it reads another layer's
+            layer.keys = layer.keys.expand(rows, -1, -1, -1)
+            layer.values = layer.values.expand(rows, -1, -1, -1)
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *more: Any, **options: Any
+    ) -> tuple[Tensor, Tensor]:
+        """What a layer attends to."""
+        whole: tuple[Tensor, Tensor] = copy.copy(self.layers[layer_idx]).update(
+            key_states, value_states, *more, **options
+        )
+        return whole
 
 
 @torch.no_grad()
@@ -154,7 +199,7 @@ class _Head:
 
     def token_logprobs(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """The log-probability of a target after each hidden state: (tokens, size), (tokens,) -> (tokens,)."""
-        at_once = max(1, LOGITS_AT_ONCE // self.vocabulary)
+        at_once = self._rows_at_once(hidden.device)
         parts = []
         for states, wanted in zip(torch.split(hidden, at_once), torch.split(targets, at_once), strict=True):
             if torch.is_grad_enabled():
@@ -164,6 +209,12 @@ class _Head:
             else:
                 parts.append(self._logprobs(states, wanted))
         return torch.cat(parts)
+
+    def _rows_at_once(self, device: torch.device) -> int:
+        fitting = max(1, LOGITS_AT_ONCE // self.vocabulary)
+        if device.type != "cpu" or torch.is_grad_enabled():
+            return fitting
+        return min(fitting, max(FEWEST_ROWS, NEAR_LOGITS // self.vocabulary))
 
     def _logprobs(self, hidden: Tensor, targets: Tensor) -> Tensor:
         logits = self.finish(self._forward(hidden)).float()

@@ -11,6 +11,7 @@ from sweetrl.evaluation.compare import paired_difference
 from sweetrl.evaluation.intervals import clustered_mean
 from sweetrl.evaluation.metrics import measure
 from sweetrl.evaluation.scores import TaskTally
+from sweetrl.prompts import TURN_LIMIT
 from sweetrl.report.contents import (
     Comparison,
     Example,
@@ -44,6 +45,8 @@ class Run:
     """Figures that cannot be told from the records alone."""
     tasks: Mapping[str, Task] = field(default_factory=dict)
     """Where they are known, examples show what was wanted."""
+    turn_limit: int = TURN_LIMIT
+    """How often the agent could speak at most."""
     picture: Callable[[str], bytes | None] = lambda _: None
     """The PNG file of a content hash, where it was kept."""
 
@@ -88,7 +91,7 @@ def method_of(run: Run) -> Method:
             requests.setdefault(episode.task_id, episode.request)
             yield episode
 
-    figures = measure(run.tasks, noted(run.episodes), run.verdicts)
+    figures = measure(run.tasks, noted(run.episodes), run.verdicts, turn_limit=run.turn_limit)
     tally = TaskTally(run.verdicts)
     scorer = ", ".join(sorted(tally.scorers))
     return Method(

@@ -129,6 +129,6 @@ def _entry(entry: Provenance) -> Markup:
         "article",
         element("h3", element("code", excerpt(entry.title, 200))),
         element("dl", *facts) if facts else None,
-        element("details", element("summary", "Configuration"), *whole, class_="folded") if shown else None,
+        element("details", element("summary", "Details"), *whole, class_="folded") if shown else None,
         class_="provenance",
     )

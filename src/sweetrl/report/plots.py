@@ -33,8 +33,9 @@ def bar_plot(rows: Sequence[charts.Row], measures: Sequence[Measure]) -> str:
 
 def line_plot(figure: Figure) -> str:
     """Lines with their intervals, and what they are called."""
-    drawing = charts.line_plot(figure, width=LINE_WIDTH, height=LINE_HEIGHT)
     entries = [(number, series.label) for number, series in enumerate(figure.series)]
+    colours = [number for number, _ in entries]
+    drawing = charts.line_plot(figure, colours, width=LINE_WIDTH, height=LINE_HEIGHT)
     return _file(drawing, LINE_WIDTH, LINE_HEIGHT, entries)
 
 

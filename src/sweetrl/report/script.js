@@ -47,7 +47,8 @@ for (const controls of document.querySelectorAll(".controls")) {
       row.hidden = !(words.includes(wanted) && beats(values));
       shown += row.hidden ? 0 : 1;
     }
-    count.textContent = shown === rows.length ? `${shown} tasks` : `${shown} of ${rows.length} tasks`;
+    const all = `${rows.length} ${rows.length === 1 ? "task" : "tasks"}`;
+    count.textContent = shown === rows.length ? all : `${shown} of ${all}`;
     for (const button of box.querySelectorAll(".matrix button")) {
       const chosen = better.value === button.dataset.better && worse.value === button.dataset.worse;
       button.setAttribute("aria-pressed", String(chosen));

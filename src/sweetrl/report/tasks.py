@@ -131,7 +131,9 @@ def _controls(members: Sequence[tuple[int, Method]], identity: str, count: int) 
         "div",
         *((choice("better", "Better with"), choice("worse", "than with")) if len(members) > 1 else ()),
         element("label", "Search ", search),
-        element("output", f"{count:,} tasks", data_role="count", aria_live="polite"),
+        element(
+            "output", f"{count} {'task' if count == 1 else 'tasks'}", data_role="count", aria_live="polite"
+        ),
         class_="controls",
         data_list=identity,
     )
