@@ -85,7 +85,10 @@ def _run_study(study: "Study", *, dry_run: bool, allow_failures: bool, json: boo
     planned = plan(study)
     if dry_run:
         estimated = [cost(*each) for each in zip(planned.recipes, planned.stages, strict=True)]
-        _show_plan(study.output, planned.stages, estimated, json=json)
+        if json:
+            _show_plan(study.output, planned.stages, estimated, json=True)
+        else:
+            _show_study(study, planned.stages, estimated)
         return
     runner = Runner(Path(study.output), planned.stages, allow_failures=allow_failures, quiet=quiet)
     done = runner.run()
@@ -128,6 +131,23 @@ def _show_plan(output: str, planned: "list[Stage]", estimated: "list[Cost]", *, 
     console.results().print(_plan_table(planned, estimated))
     for stage in planned:
         typer.echo(shlex.join(["sweetrl", *stage.arguments]))
+
+
+def _show_study(study: "Study", planned: "list[Stage]", estimated: "list[Cost]") -> None:
+    """The plan of the first seed, and what all of them take."""
+    from rich.table import Table
+
+    others = tuple(f"seed-{seed}/" for seed in study.run_seeds[1:])
+    table = Table("stage", "requests", "tokens", "GPU hours")
+    for stage, cost in zip(planned, estimated, strict=True):
+        if not stage.name.startswith(others):
+            table.add_row(stage.name, *map(_shown, (cost.requests, cost.tokens, cost.gpu_hours)))
+    console.results().print(table)
+    for stage in planned:
+        if not stage.name.startswith(others):
+            typer.echo(shlex.join(["sweetrl", *stage.arguments]))
+    tokens = sum(cost.tokens or 0 for cost in estimated)
+    typer.echo(f"{study.seeds} seeds: {len(planned)} stages, {tokens:,} tokens in all")
 
 
 def _plan_table(planned: "list[Stage]", estimated: "list[Cost]") -> "Table":

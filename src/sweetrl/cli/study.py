@@ -324,7 +324,8 @@ class _Seed:
             "candidates": places.candidates,
             "concurrency": self._study.candidates.rank_concurrency,
         }
-        self._planned.add(command_stage("rank", options, output), recipe)
+        judged = msgspec.structs.replace(recipe, tasks=TaskFiles(train=tasks))
+        self._planned.add(command_stage("rank", options, output), judged)
         self._planned.ranked.append(Ranked(name, self._seed, output))
 
 
