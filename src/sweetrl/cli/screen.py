@@ -28,6 +28,8 @@ START = 4.0
 """Seconds until Python and PyTorch are there."""
 DRAWN, READ, TRAINED = 4e-4, 4e-5, 3e-4
 """Seconds for a token that the tiny model writes, reads or learns from."""
+WATCHED = 20.0
+"""Seconds of work after which this machine's own speed counts for more than an ordinary one."""
 
 WORDS = {
     "rollout": "the untrained agent holds dialogues to learn from",
@@ -106,8 +108,8 @@ class Clock:
         """Seconds, at the speed so far."""
         own = self.weights[number]
         worked, seconds = self._worked + part * own, self._seconds + self.now() - self._started
-        # A laptop's speed counts as if it had been watched for a while: the first seconds say little.
-        speed = (seconds + START) / (worked + START)
+        # An ordinary speed counts as if it had been watched for a while: the first seconds say little.
+        speed = (seconds + WATCHED) / (worked + WATCHED)
         return speed * (sum(self.weights) - self.done - part * own)
 
 

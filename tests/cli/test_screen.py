@@ -1,0 +1,128 @@
+"""What a person who watches a study is told: in words, and how long it will take."""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import CHECKOUT
+from sweetrl.cli import progress
+from sweetrl.cli.screen import WATCHED, Clock, in_words, weight
+from sweetrl.cli.study import plan
+from sweetrl.config import load_study
+
+
+class Time:
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def test_stages_are_told_in_words_with_the_name_of_their_method() -> None:
+    study = load_study(CHECKOUT / "recipes" / "mini_paper.toml")
+    told = {stage.name: in_words(study, stage) for stage in plan(study).stages}
+    assert told["seed-0/policies/dpo"] == "multi-turn DPO: learns from pairs of dialogues"
+    assert told["seed-0/evaluations/base"].startswith("untrained: ")
+    assert "critic" in told["seed-0/critics/sweet"]
+    assert told["seed-0/best_of/sweet-4"].startswith("sweet-4: ")
+
+
+def test_more_dialogues_weigh_more() -> None:
+    weights = []
+    for tasks in (10, 1000):
+        study = load_study(
+            CHECKOUT / "recipes" / "quickstart.toml", [f"tasks.train=mini-backend:train:{tasks}"]
+        )
+        planned = plan(study)
+        pairs = zip(planned.recipes, planned.stages, strict=True)
+        weights.append({stage.name: weight(recipe, stage) for recipe, stage in pairs})
+    few, many = weights
+    for part in ("episodes", "candidates", "ranked/sweet", "critics/sweet", "policies/sweet", "policies/rft"):
+        assert many[f"seed-0/{part}"] > 2 * few[f"seed-0/{part}"], part
+    assert many["seed-0/evaluations/rft"] == few["seed-0/evaluations/rft"]
+
+
+def test_the_time_left_follows_the_speed_of_this_machine() -> None:
+    time = Time()
+    clock = Clock([1000.0, 1000.0, 500.0], now=time)
+    clock.start()
+    assert clock.left(0, 0.0) == pytest.approx(2500)
+    time.seconds = 2000.0
+    assert clock.finish(0) == 2000.0
+    clock.start()
+    # Twice as slow as ordinary, but for the little that an ordinary speed still counts.
+    assert clock.left(1, 0.0) == pytest.approx(1500 * (2000 + WATCHED) / (1000 + WATCHED))
+    time.seconds += 1000.0
+    assert clock.left(1, 0.5) == pytest.approx(1000 * (3000 + WATCHED) / (1500 + WATCHED))
+    assert clock.share(1, 0.5) == pytest.approx(1500 / 2500)
+
+
+def test_stages_that_were_done_before_say_nothing_about_the_speed() -> None:
+    time = Time()
+    clock = Clock([1000.0, 100.0], now=time)
+    clock.skip(0)
+    clock.start()
+    assert clock.left(1, 0.0) == pytest.approx(100)
+    assert clock.share(1, 0.0) == pytest.approx(1000 / 1100)
+
+
+# ---------------------------------------------------------------- how far a command is
+
+
+def test_a_command_tells_who_asked_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "progress"
+    assert progress.told(path) == 0.0
+    monkeypatch.setenv(progress.VARIABLE, str(path))
+    tell = progress.teller()
+    assert tell is not None
+    tell(1, 4)
+    assert progress.told(path) == 0.25
+    tell(4, 4)  # the end is told however soon it comes
+    assert progress.told(path) == 1.0
+
+
+def test_nobody_is_told_who_did_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(progress.VARIABLE, raising=False)
+    assert progress.teller() is None
+
+
+@pytest.mark.parametrize("content", ["", "3", "a b", "1 0", "1 2 3", "\x00"])
+def test_a_line_that_is_not_whole_is_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / "progress").write_text(content)
+    assert progress.told(tmp_path / "progress") == 0.0
+
+
+def test_rollouts_and_bars_tell_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sweetrl) -> None:
+    path = tmp_path / "progress"
+    monkeypatch.setenv(progress.VARIABLE, str(path))
+    tasks = "mini-backend:test:3"
+    ended = sweetrl(
+        "rollout",
+        "--tasks",
+        tasks,
+        "--agent",
+        "mini-random",
+        "--collaborator",
+        "colleague",
+        "-o",
+        tmp_path,
+        "-q",
+    )
+    assert ended.code == 0, ended.err
+    assert path.read_text().split()[1] == "3"
+    path.unlink()
+    ended = sweetrl(
+        *(
+            "score",
+            "--tasks",
+            tasks,
+            "--episodes",
+            tmp_path / "episodes.jsonl",
+            "-o",
+            tmp_path / "v.jsonl",
+            "-q",
+        )
+    )
+    assert ended.code == 0, ended.err
+    assert path.read_text() == "3 3\n"

@@ -1,0 +1,107 @@
+"""A study as a page: what is in its tables, and that its plots are files that stand alone."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from sweetrl.evaluation.credit import CreditQuality
+from sweetrl.evaluation.studies import CriticResult, Curve, MethodResult, StudyResults, over_seeds, step
+from sweetrl.report.study_page import study_page
+from sweetrl.types import Metric
+
+
+def method(label: str, level: float, table: str = "main") -> MethodResult:
+    runs = [
+        {
+            "success": {f"t{n}": float(n < level * 10 + seed) for n in range(10)},
+            "turns": {f"t{n}": 4.0 for n in range(10)},
+        }
+        for seed in (0, 1)
+    ]
+    figures = over_seeds(runs, 8)
+    return MethodResult(
+        label=label, table=table, figures=figures, by_seed={"0": figures, "1": figures}, failed=0, unscored=0
+    )
+
+
+def table_of(level: float) -> list[dict[str, float]]:
+    return [{f"t{n}": float(n < level * 10 + seed) for n in range(10)} for seed in (0, 1)]
+
+
+@pytest.fixture
+def results() -> StudyResults:
+    half = Metric("success", 0.5, 0.4, 0.6, 10)
+    curve = Curve(name="sweet", label="A | critic", points=((1.0, half), (4.0, half)))
+    agreement = CreditQuality(
+        critic="c", turns=3, undecided=1, spearman=half, pooled_spearman=half, auc=half, gain=half, top1=half
+    )
+    return StudyResults(
+        title="A *study*",
+        tasks="mini-backend:test:10:0",
+        seeds=(0, 1),
+        methods={
+            "base": method("un_trained", 0.2),
+            "dpo": method("DPO", 0.5),
+            "less": method("less", 0.1, "ablations"),
+        },
+        steps=(
+            step(("base", table_of(0.2)), ("dpo", table_of(0.5))),
+            step(("dpo", table_of(0.5)), ("less", table_of(0.1))),
+        ),
+        best_of=(curve,),
+        sizes=(curve,),
+        off_policy={"base": method("un_trained", 0.3)},
+        off_policy_model="mini-large",
+        credit={"c": CriticResult(label="SWEET", by_seed={"0": agreement, "1": agreement})},
+        settings={"output": "run", "seeds": 2},
+    )
+
+
+def test_the_tables_hold_the_figures(results: StudyResults) -> None:
+    page, _ = study_page(results, "plots")
+    assert "| un\\_trained | 25.0 (" in page
+    assert "| DPO | 55.0 (" in page
+    assert "| un\\_trained → DPO | +30.0 |" in page
+    assert "| 2 of 2 |" in page
+    assert "| DPO → less | −40.0 |" in page
+    assert page.index("## Ablations") < page.index("| less |") < page.index("mini-large")
+    assert "| SWEET | 0.50 (0.50 to 0.50) |" in page
+    assert '"seeds": 2' in page
+
+
+def test_labels_are_text_and_not_markup(results: StudyResults) -> None:
+    page, plots = study_page(results, "plots")
+    assert page.startswith("# A \\*study\\*\n")
+    assert "A \\| critic" in page
+    assert all(line.count(" | ") == 2 for line in page.splitlines() if line.startswith("| A \\| critic"))
+    assert "A | critic" in plots["best_of.svg"]
+
+
+def test_the_plots_are_whole_pictures_with_a_legend(results: StudyResults) -> None:
+    page, plots = study_page(results, "plots")
+    assert set(plots) == {"methods.svg", "best_of.svg", "sizes.svg"}
+    for name, picture in plots.items():
+        assert f"](plots/{name})" in page
+        root = ET.fromstring(picture)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert float(root.get("width", "0")) > 100
+        words = " ".join(root.itertext())
+        assert ("DPO" if name == "methods.svg" else "A | critic") in words
+
+
+def test_what_a_study_does_not_have_is_not_on_its_page(results: StudyResults) -> None:
+    import msgspec
+
+    small = msgspec.structs.replace(results, best_of=(), sizes=(), off_policy={}, credit={}, seeds=(3,))
+    page, plots = study_page(small, "plots")
+    assert list(plots) == ["methods.svg"]
+    assert "by seed" not in page
+    assert "seed 3" in page
+
+
+def test_dialogues_that_failed_are_said_to_be_missing(results: StudyResults) -> None:
+    import msgspec
+
+    broken = {"base": msgspec.structs.replace(results.methods["base"], failed=2, unscored=1)}
+    page, _ = study_page(msgspec.structs.replace(results, methods=broken, steps=()), "plots")
+    assert "**3 dialogues failed or could not be scored" in page
