@@ -5,6 +5,7 @@ A secret is a type of its own, so that an `Episode` (which agents learn from) ca
 """
 
 import hashlib
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -139,12 +140,17 @@ class Episode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def history(self, turn: int) -> tuple[Message, ...]:
         """What the agent had seen when it spoke at `turn` (0-based), system prompt apart."""
-        messages = [Message(Role.USER, self.request)]
-        for past in self.turns[:turn]:
-            messages.append(Message(Role.ASSISTANT, past.said))
-            if past.reply is not None:
-                messages.append(Message(Role.USER, past.reply.text))
-        return tuple(messages)
+        return history_of(self.request, self.turns[:turn])
+
+
+def history_of(request: str, turns: Iterable[Turn]) -> tuple[Message, ...]:
+    """What the agent has seen of a dialogue so far, system prompt apart."""
+    messages = [Message(Role.USER, request)]
+    for past in turns:
+        messages.append(Message(Role.ASSISTANT, past.said))
+        if past.reply is not None:
+            messages.append(Message(Role.USER, past.reply.text))
+    return tuple(messages)
 
 
 def episode_id(task_id: str, attempt: int) -> str:
@@ -173,6 +179,14 @@ class Check(Struct, frozen=True):
     detail: str = ""
 
 
+class Screenshots(Struct, frozen=True):
+    """The pictures that a frontend verdict rests on, by content hash: files in `screenshots` beside the verdicts."""
+
+    reference: str
+    answer: str | None = None
+    """None where the answer has no page, or one that cannot be shown."""
+
+
 class Verdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A scorer's judgement on one episode or answer."""
 
@@ -187,6 +201,8 @@ class Verdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """None means unscored (see `failure`), which is not zero."""
     success: bool
     checks: tuple[Check, ...] = ()
+    screenshots: Screenshots | None = None
+    """None for backend tasks, and where none were kept."""
     failure: Failure | None = None
 
 
@@ -309,6 +325,45 @@ class TurnCredit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tokens: tuple[TokenCredit, ...] | None = None
     """None where the critic judges whole turns only."""
     failure: Failure | None = None
+
+    @property
+    def id(self) -> str:
+        """Unique within a file."""
+        return turn_id(self.episode_id, self.turn)
+
+
+class OutputValue(Struct, frozen=True):
+    """How dialogues ended that went on from one output of the agent."""
+
+    rewards: Annotated[tuple[float, ...], Meta(min_length=1)]
+    """One for each replay; a single one where the output ended the dialogue, so that nothing is left to chance."""
+    successes: tuple[bool, ...]
+    """Whether each replay met everything asked for."""
+
+    def __post_init__(self) -> None:
+        if len(self.successes) != len(self.rewards):
+            raise ValueError(f"{len(self.successes)} successes for {len(self.rewards)} rewards")
+
+
+class TurnValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What each candidate of a turn is worth, by playing on from it with the same agent and collaborator."""
+
+    schema: Literal["values/1"] = "values/1"
+    episode_id: NonEmpty
+    task_id: NonEmpty
+    turn: Count
+    outputs: tuple[str, ...]
+    """Raw generations, as the candidates have them."""
+    values: tuple[OutputValue, ...] | None
+    """One for each output; None if a replay broke down (see `failure`)."""
+    agent: str
+    collaborator: str
+    scorer: str
+    failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        if self.values is not None and len(self.values) != len(self.outputs):
+            raise ValueError(f"{len(self.values)} values for {len(self.outputs)} outputs")
 
     @property
     def id(self) -> str:

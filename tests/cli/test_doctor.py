@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from sweetrl import sandbox
+from sweetrl.browser.assets import PACKAGES
 from sweetrl.cli import doctor
 from sweetrl.sandbox import Offer
 
@@ -72,9 +73,43 @@ def test_a_bubblewrap_that_cannot_work_is_told_from_an_absent_one(diagnosis, mon
 
 def test_any_of_the_known_browsers_will_do(diagnosis, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: "/opt/chrome" if name == "google-chrome" else None)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     findings, _ = diagnosis()
-    assert (findings["browser"]["status"], findings["browser"]["found"]) == ("ok", "/opt/chrome")
+    assert (findings["browser"]["status"], findings["browser"]["found"]) == (
+        "ok",
+        "/opt/chrome; in its own sandbox",
+    )
     assert findings["node"]["status"] == "missing"
+
+
+def test_a_browser_of_root_is_without_its_own_sandbox(diagnosis, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: "/opt/chrome" if name == "google-chrome" else None)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    browser = diagnosis()[0]["browser"]
+    assert browser["status"] == "limited"
+    assert "refuses its own sandbox to root" in browser["found"]
+
+
+def test_a_browser_that_is_named_and_not_there_is_missing(diagnosis, monkeypatch):
+    monkeypatch.setenv("SWEETRL_BROWSER", "/nowhere/chrome")
+    browser = diagnosis()[0]["browser"]
+    assert browser["status"] == "missing"
+    assert "/nowhere/chrome" in browser["found"]
+
+
+def test_web_assets_count_only_in_the_right_version(diagnosis, monkeypatch, tmp_path):
+    monkeypatch.setenv("SWEETRL_WEB_ASSETS", str(tmp_path))
+    for package in PACKAGES:
+        name, version = package.rsplit("@", 1)
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "package.json").write_text(json.dumps({"version": version}))
+    assert diagnosis()[0]["web assets"]["status"] == "ok"
+    (tmp_path / "tailwindcss" / "package.json").write_text('{"version": "3.0.0"}')
+    (tmp_path / "@tailwindcss/browser/package.json").write_text("torn")
+    assets = diagnosis()[0]["web assets"]
+    assert assets["status"] == "missing"
+    assert assets["found"].startswith("no tailwindcss@2.2.19, @tailwindcss/browser@4.3.3 in")
+    assert "npm install" in assets["advice"]
 
 
 def fake_torch(*devices: str) -> SimpleNamespace:

@@ -172,3 +172,20 @@ def test_one_interrupt_ends_the_dialogues_and_nothing_is_scored_until_the_run_is
         assert not (run / "verdicts.jsonl").exists()
         assert sweetrl(*command, "--quiet").code == 0
     assert metrics_in(run).dialogues == 4
+
+
+def test_who_knows_what_to_ask_covers_all_facts_and_who_asks_at_random_does_not(
+    sweetrl: Sweetrl, tmp_path: Path
+) -> None:
+    found = {}
+    for agent in ("mini-oracle", "mini-random"):
+        players = ("--agent", agent, "--collaborator", "colleague")
+        ended = sweetrl("evaluate", "--tasks", "mini-backend:test:40", *players, "-o", tmp_path / agent)
+        assert ended.code == 0, ended.err
+        assert "hidden facts asked about, %" in ended.out
+        found[agent] = metrics_in(tmp_path / agent).metrics
+    oracle, chance = found["mini-oracle"], found["mini-random"]
+    assert (oracle["coverage"].value, oracle["repeats"].value, oracle["premature"].value) == (1.0, 0.0, 0.0)
+    assert oracle["success"].value > 0.95
+    assert chance["coverage"].value < 0.9
+    assert chance["success"].value < oracle["success"].value

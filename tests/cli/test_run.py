@@ -80,8 +80,7 @@ def test_the_stages_of_the_paper_s_method_hang_together(recipe: Path) -> None:
         "rank",
         "turn-pairs",
         "train-policy",
-        "evaluation-rollout",
-        "evaluation-score",
+        "evaluate",
     ]
     written = {str(stage.output) for stage in planned}
     tasks = str(recipe.parent / "tasks.jsonl")
@@ -101,7 +100,7 @@ def test_the_stages_of_the_paper_s_method_hang_together(recipe: Path) -> None:
 )
 def test_other_methods_need_fewer_stages(recipe: Path, method: str, wanted: list[str]) -> None:
     planned = [stage.name for stage in stages(load_recipe(recipe, [f"method={method}"]))]
-    assert planned == [*wanted, "evaluation-rollout", "evaluation-score"]
+    assert planned == [*wanted, "evaluate"]
     assert set(planned) <= set(NAMES)
 
 
@@ -133,7 +132,7 @@ def test_options_of_the_recipe_reach_the_commands(recipe: Path) -> None:
     candidates = planned["candidates"]
     assert candidates[candidates.index("--agent-temperature") + 1] == "0.5"
     assert candidates[candidates.index("--seed") + 1] == "9"
-    evaluation = planned["evaluation-rollout"]
+    evaluation = planned["evaluate"]
     assert evaluation[evaluation.index("--agent") + 1] == f"hf:{recipe.parent}/run/policy"
 
 
@@ -214,9 +213,9 @@ def test_faults_of_a_recipe_are_one_line(sweetrl: Sweetrl, recipe: Path) -> None
     assert (ended.code, ended.err.count("\n")) == (2, 1)
     assert "did you mean candidates?" in ended.err
     assert "seed: Expected" in ended.err
-    server = '[[servers]]\ncommand="x"\nready="http://x"\nstages=["evaluation-rolout"]\n'
+    server = '[[servers]]\ncommand="x"\nready="http://x"\nstages=["evaluat"]\n'
     recipe.write_text(recipe.read_text() + server)
-    assert "did you mean 'evaluation-rollout'?" in sweetrl("run", recipe).err
+    assert "did you mean 'evaluate'?" in sweetrl("run", recipe).err
 
 
 # ---------------------------------------------------------------- running
@@ -224,7 +223,7 @@ def test_faults_of_a_recipe_are_one_line(sweetrl: Sweetrl, recipe: Path) -> None
 
 @pytest.fixture
 def short(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, tuple[str, ...]]:
-    """A recipe whose stages all exist without a trainer: evaluate an agent, here cut to its rollout."""
+    """A recipe whose stages all exist without a trainer: evaluate an agent, here cut to its first stage."""
     from sweetrl.cli import road
 
     whole = road.stages
@@ -237,12 +236,12 @@ def test_stages_run_and_are_not_run_again(sweetrl: Sweetrl, short: tuple[Path, t
     ended = sweetrl(*command, "--json")
     assert ended.code == 0, ended.err
     [entry] = json.loads(ended.out)["stages"]
-    assert (entry["stage"], entry["code"]) == ("evaluation-rollout", 0)
+    assert (entry["stage"], entry["code"]) == ("evaluate", 0)
     written = recipe.parent / "run" / "evaluation" / "episodes.jsonl"
     assert len(list(read_records(written, Episode))) == 3
     written.unlink()
     again = sweetrl(*command)
-    assert "evaluation-rollout: done before" in again.err
+    assert "evaluate: done before" in again.err
     assert not written.exists()
 
 
@@ -283,7 +282,7 @@ def _replies(recipe: Path) -> str:
 def test_a_stage_that_cannot_run_stops_the_run(sweetrl: Sweetrl, short: tuple[Path, tuple[str, ...]]) -> None:
     ended = sweetrl(*short[1], "--set", "agent.model=scripted:nobody")
     assert ended.code == 2
-    assert "the stage evaluation-rollout ended with code 2" in ended.err
+    assert "the stage evaluate ended with code 2" in ended.err
     assert not (short[0].parent / "run" / "run.json").exists()
 
 
@@ -294,7 +293,7 @@ def with_server(recipe: Path, command: str, port: int, **settings: Any) -> None:
     lines = [
         f"command = {json.dumps(command)}",
         f'ready = "http://127.0.0.1:{port}/"',
-        'stages = ["evaluation-rollout"]',
+        'stages = ["evaluate"]',
     ]
     lines += [f"{name} = {value}" for name, value in settings.items()]
     recipe.write_text(recipe.read_text() + "[[servers]]\n" + "\n".join(lines) + "\n")
@@ -385,7 +384,7 @@ def test_a_request_to_end_leaves_neither_stage_nor_server(
     _, said = endless.communicate(timeout=60)
     assert endless.returncode == 130, said
     assert said.splitlines()[-1] == (
-        "interrupted: in the stage evaluation-rollout; the same command goes on with it"
+        "interrupted: in the stage evaluate; the same command goes on with it"
     )
     await_end_of(started)
 

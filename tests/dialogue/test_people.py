@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from sweetrl.dialogue.people import PersonAgent, PersonCollaborator, PersonLeft, Terminal
-from sweetrl.errors import ConfigError
+from sweetrl.errors import ConfigError, UsageError
 from sweetrl.types import BackendSecret, FrontendSecret, Kind, Message, Role, Task
 
 TASK = Task(
@@ -29,12 +29,18 @@ class Desk:
         return self._screen.getvalue()
 
 
+def read_file(name: str) -> str:
+    if name != "page.html":
+        raise UsageError(f"{name}: cannot be read")
+    return "<html>from a file</html>"
+
+
 def reply_of(desk: Desk, task: Task = TASK, history: tuple[Message, ...] = ASKED) -> str:
     return asyncio.run(PersonCollaborator(desk.terminal).reply(task, history, seed=0)).text
 
 
 def output_of(desk: Desk, history: tuple[Message, ...] = ASKED[:1]) -> str:
-    (output,) = asyncio.run(PersonAgent(desk.terminal).sample(history, n=1, seed=0))
+    (output,) = asyncio.run(PersonAgent(desk.terminal, read_file).sample(history, n=1, seed=0))
     return output
 
 
@@ -51,6 +57,25 @@ def output_of(desk: Desk, history: tuple[Message, ...] = ASKED[:1]) -> str:
 )
 def test_an_empty_line_or_the_end_of_input_sends_the_message(typed: str, message: str) -> None:
     assert reply_of(Desk(typed)) == message
+
+
+@pytest.mark.parametrize(
+    ("typed", "output"),
+    [
+        ("/file page.html\n\n", "<html>from a file</html>"),
+        ("/answer /file page.html\n\n", "I WANT TO ANSWER:\n<html>from a file</html>"),
+        ("/answer 42\n\n", "I WANT TO ANSWER:\n42"),
+        ("see /file page.html\n\n", "see /file page.html"),
+    ],
+)
+def test_the_agent_can_send_a_file(typed: str, output: str) -> None:
+    assert output_of(Desk(typed)) == output
+
+
+def test_a_file_that_cannot_be_read_is_told_and_asked_for_again() -> None:
+    desk = Desk("/file pgae.html\n\n/file page.html\n\n")
+    assert output_of(desk) == "<html>from a file</html>"
+    assert "pgae.html: cannot be read" in desk.screen
 
 
 @pytest.mark.parametrize("typed", ["", "/quit\n", "half a message\n/quit\n", "\n\n"])
@@ -112,9 +137,9 @@ def test_control_characters_of_a_model_do_not_reach_the_screen() -> None:
 
 def test_a_person_gives_one_candidate_only() -> None:
     with pytest.raises(ConfigError, match="one reply per turn, not 16"):
-        asyncio.run(PersonAgent(Desk("").terminal).sample(ASKED[:1], n=16, seed=0))
+        asyncio.run(PersonAgent(Desk("").terminal, read_file).sample(ASKED[:1], n=16, seed=0))
 
 
 def test_records_call_people_human() -> None:
     terminal = Desk("").terminal
-    assert PersonAgent(terminal).name == PersonCollaborator(terminal).name == "human"
+    assert PersonAgent(terminal, read_file).name == PersonCollaborator(terminal).name == "human"

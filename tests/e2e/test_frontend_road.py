@@ -3,7 +3,9 @@
 import base64
 import io
 import json
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +64,32 @@ def saw(body: dict[str, Any]) -> list[bytes]:
     return [base64.b64decode(url.removeprefix("data:image/png;base64,"), validate=True) for url in urls]
 
 
+def names_in(verdict: Verdict) -> list[str]:
+    shots = verdict.screenshots
+    return [] if shots is None else [name for name in (shots.reference, shots.answer) if name]
+
+
+def assert_pictures_are_beside(verdicts: Path) -> None:
+    """Reference and answer of each verdict, byte for byte what the browser shows."""
+    wanted = dict(zip((task.id for task in read_tasks(TASKS)), shots_of(pages_of(TASKS)), strict=True))
+    for verdict in read_records(verdicts, Verdict):
+        reference, answer = names_in(verdict)
+        assert (verdicts.parent / "screenshots" / f"{answer}.png").is_file()
+        shown = (verdicts.parent / "screenshots" / f"{reference}.png").read_bytes()
+        assert shown == wanted[verdict.task_id].png
+
+
+def test_no_screenshots_means_none(sweetrl, tmp_path):
+    answers = tmp_path / "answers.jsonl"
+    [task] = read_tasks("mini-frontend:test:1")
+    answers.write_text(json.dumps({"task_id": task.id, "answer": "<html><p>Hi</p></html>"}) + "\n")
+    given = ("--tasks", "mini-frontend:test:1", "--answers", answers, "--no-screenshots", "--no-check", "-q")
+    assert sweetrl("score", *given, "-o", tmp_path / "verdicts.jsonl").code == 0
+    [verdict] = read_records(tmp_path / "verdicts.jsonl", Verdict)
+    assert verdict.screenshots is None
+    assert not (tmp_path / "screenshots").exists()
+
+
 def test_tasks_to_dialogues_to_scores_and_listening_pays(sweetrl, tmp_path):
     with in_thread(HostileServer(reply=lambda body, _: draft(history_of(body)))) as server:
         agent = ("--tasks", TASKS, "--agent", f"openai:a@{server.url}", "--quiet")
@@ -77,6 +105,7 @@ def test_tasks_to_dialogues_to_scores_and_listening_pays(sweetrl, tmp_path):
         assert report["defective_tasks"] == []
         rewards = [verdict.reward for verdict in read_records(verdicts, Verdict)]
         assert len(rewards) == 4
+        assert_pictures_are_beside(verdicts)
         assert report["all"]["tests_passed"]["value"] == pytest.approx(sum(rewards) / 4)
         means.append(sum(rewards) / 4)
     assert means[0] > means[1]
@@ -89,8 +118,10 @@ def test_tasks_to_dialogues_to_scores_and_listening_pays(sweetrl, tmp_path):
     assert "likeness, %" in ended.out
     episodes = list(read_records(tmp_path / "run" / "episodes.jsonl", Episode))
     named = {turn.reply.screenshot for episode in episodes for turn in episode.turns if turn.reply}
+    verdicts_of_run = tmp_path / "run" / "verdicts.jsonl"
     stored = {path.stem: path.read_bytes() for path in (tmp_path / "run" / "screenshots").glob("*.png")}
-    assert named == stored.keys()
+    compared = {name for verdict in read_records(verdicts_of_run, Verdict) for name in names_in(verdict)}
+    assert named | compared == stored.keys()
     assert all(picture_digest(png) == name for name, png in stored.items())
     against = ("--against", tmp_path / "alone" / "verdicts.jsonl", "--json")
     again = ("--episodes", tmp_path / "run" / "episodes.jsonl", "-o", tmp_path / "run" / "verdicts.jsonl")
@@ -139,6 +170,25 @@ def test_tasks_check_renders_every_reference_and_names_the_defective(sweetrl, tm
     assert [task.id for task in read_tasks(good)] == ["sound"]
 
 
+def test_a_person_shows_pages_from_a_file_to_the_designer(sweetrl, monkeypatch, tmp_path):
+    [task] = read_tasks("mini-frontend:test:1")
+    (tmp_path / "draft.html").write_text("<html><body><h1>A first draft</h1></body></html>")
+    (tmp_path / "last.html").write_text(task.secret.page)
+    typed = f"/file {tmp_path}/draft.html\n\n/answer /file {tmp_path}/last.html\n\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    ended = sweetrl(
+        *("play", "--tasks", "mini-frontend:test:1", "--as", "agent", "--collaborator", "designer"),
+        *("-o", tmp_path / "run"),
+    )
+    assert ended.code == 0, ended.err
+    assert "reward 1.00" in ended.err
+    [episode] = read_records(tmp_path / "run" / "episodes.jsonl", Episode)
+    assert episode.answer == task.secret.page.strip()
+    first = episode.turns[0].reply
+    assert "missing" in first.text
+    assert (tmp_path / "run" / "screenshots" / f"{first.screenshot}.png").is_file()
+
+
 def run_with_browser(measure: Any) -> Any:
     import asyncio
 
@@ -157,6 +207,7 @@ def test_mutated_pages_are_put_in_order():
 
     found = run_with_browser(measure)
     assert found.spearman >= 0.8
+    assert found.pooled_spearman >= 0.8
     assert found.mean_by_grade[1] > found.mean_other
 
 

@@ -22,7 +22,7 @@ from sweetrl.records import read_records
 from sweetrl.types import BackendSecret, Episode, Kind, Task, TurnPair, Verdict
 
 RECORDS = ("episodes", "verdicts", "pairs", "candidates", "ranked", "turn_pairs")
-STAGES = 10
+STAGES = 9
 
 
 def agent(body: dict[str, Any], sample: int) -> str:
@@ -103,7 +103,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def call(_: object, stage: Stage) -> int:
         return main.run(stage.arguments)
 
-    monkeypatch.setattr(run._Runner, "_call", call)
+    monkeypatch.setattr(run.Runner, "_call", call)
 
 
 @pytest.mark.usefixtures("in_this_process")

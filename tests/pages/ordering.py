@@ -31,7 +31,9 @@ class Ordering:
     """How well a similarity orders."""
 
     spearman: float
-    """Mean over pages and families: of the number of changes and the score, turned round."""
+    """Of the number of changes and the score, turned round: within a page and family, and the mean of those."""
+    pooled_spearman: float
+    """The same over the mutants of all pages at once: pages that lose more by a change than others count against it."""
     auc: float
     """How often a mutant scores higher than the page of another task, over all pairs of such scores."""
     mean_by_grade: dict[int, float]
@@ -75,10 +77,17 @@ async def order(similarity: Similarity, series: Sequence[Series], *, others: int
             foreign.append((await similarity.compare(each.reference, other)).score)
     return Ordering(
         spearman=float(np.mean(correlations)),
+        pooled_spearman=_pooled(by_grade),
         auc=area_under_curve(mutated, foreign),
         mean_by_grade={grade: float(np.mean(scores)) for grade, scores in by_grade.items()},
         mean_other=float(np.mean(foreign)),
     )
+
+
+def _pooled(by_grade: dict[int, list[float]]) -> float:
+    pairs = [(grade, score) for grade, scores in by_grade.items() for score in scores]
+    grades, scores = zip(*pairs, strict=True)
+    return float(-spearmanr(grades, scores).statistic)
 
 
 def area_under_curve(positive: Sequence[float], negative: Sequence[float]) -> float:

@@ -16,9 +16,11 @@ from sweetrl.types import (
     FrontendSecret,
     Kind,
     Outcome,
+    Screenshots,
     Task,
     Verdict,
     digest,
+    picture_digest,
 )
 
 REFERENCE = "<html>reference</html>"
@@ -49,9 +51,9 @@ def episode(answer: str | None, **fields: object) -> Episode:
     )  # type: ignore[arg-type]
 
 
-def judged(answer: str | None, *, task: Task = TASK, similarity=None, **fields: object) -> Verdict:
+def judged(answer: str | None, *, task: Task = TASK, similarity=None, keep=None, **fields: object) -> Verdict:
     renderer = PaintedPages(PAGES)
-    scorer = FrontendScorer(renderer, renderer, similarity or LayoutSimilarity())
+    scorer = FrontendScorer(renderer, renderer, similarity or LayoutSimilarity(), keep=keep)
     return asyncio.run(scorer.score(task, episode(answer, **fields)))
 
 
@@ -115,6 +117,41 @@ def test_a_failed_dialogue_stays_unscored_with_its_own_reason():
     failure = Failure("agent", "timeout", "no reply")
     verdict = judged(REFERENCE, ending=Ending.FAILED, failure=failure)
     assert (verdict.reward, verdict.failure) == (None, failure)
+
+
+class Album:
+    """Keeps pictures in memory."""
+
+    def __init__(self) -> None:
+        self.pictures: dict[str, bytes] = {}
+
+    def keep(self, png: bytes) -> str:
+        self.pictures[picture_digest(png)] = png
+        return picture_digest(png)
+
+
+def test_a_verdict_names_the_pictures_that_were_compared():
+    album = Album()
+    verdict = judged(CLOSE, keep=album.keep)
+    assert verdict.screenshots == Screenshots(
+        picture_digest(PAGES[REFERENCE].png), picture_digest(PAGES[CLOSE].png)
+    )
+    assert set(album.pictures.values()) == {PAGES[REFERENCE].png, PAGES[CLOSE].png}
+    assert judged(CLOSE).screenshots is None
+
+
+@pytest.mark.parametrize("answer", [None, "prose only", ENDLESS])
+def test_without_a_page_to_show_there_is_still_the_reference(answer):
+    verdict = judged(answer, keep=Album().keep)
+    assert verdict.screenshots == Screenshots(picture_digest(PAGES[REFERENCE].png), None)
+    assert verdict.reward == 0.0
+
+
+def test_keeping_pictures_changes_no_reward_where_the_reference_cannot_be_shown():
+    broken = Task(id="shop", kind=Kind.FRONTEND, request="A shop.", secret=FrontendSecret(ENDLESS))
+    kept, plain = (judged("prose only", task=broken, keep=keep) for keep in (Album().keep, None))
+    assert kept == plain
+    assert kept.reward == 0.0
 
 
 def test_a_backend_task_is_refused_by_name():

@@ -5,6 +5,7 @@ SWEETRL_WEB_ASSETS names the folder that holds the packages.
 """
 
 import functools
+import json
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -26,6 +27,10 @@ PLUGINS = frozenset({"aspect-ratio", "container-queries", "forms", "typography"}
 
 _CHECKOUT = Path(__file__).resolve().parents[3] / "node_modules"
 _USER = Path("~/.local/share/sweetrl/node_modules")
+INSTALLING = (
+    f"run scripts/install-web-assets, or npm install --prefix {_USER.parent} {' '.join(PACKAGES)}, or set "
+    f"SWEETRL_WEB_ASSETS"
+)
 _SYSTEM_FONTS = (Path("/usr/share/fonts/truetype/dejavu"), Path("/usr/share/fonts"))
 
 
@@ -48,6 +53,17 @@ class WebAssets:
         variant = "" if not known else f"-with-{known[0]}" if len(known) == 1 else "-with-all-plugins"
         return self._read(f"tailwindcss-cdn/tailwindcss{variant}.js")
 
+    def missing(self) -> list[str]:
+        """The packages, with their versions, that are not in the folder."""
+        return [package for package in PACKAGES if not self._has(*package.rsplit("@", 1))]
+
+    def _has(self, name: str, version: str) -> bool:
+        try:
+            found = json.loads((self.folder / name / "package.json").read_bytes())
+        except (OSError, ValueError):
+            return False
+        return isinstance(found, dict) and found.get("version") == version
+
     @property
     def fonts(self) -> Path:
         """The folder of the only fonts that pages see."""
@@ -60,8 +76,7 @@ class WebAssets:
             return path.read_text(encoding="utf-8")
         except OSError as error:
             raise RenderError(
-                f"Tailwind CSS is not installed ({path}: {error.strerror}): run scripts/install-web-assets, or npm "
-                f"install --prefix {_USER.parent} {' '.join(PACKAGES)}, or set SWEETRL_WEB_ASSETS"
+                f"Tailwind CSS is not installed ({path}: {error.strerror}): {INSTALLING}"
             ) from error
 
 

@@ -9,7 +9,7 @@ import typer
 from sweetrl.cli import console, inputs
 from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.critics import CriticOption, GradingPrompt, Judging
+from sweetrl.cli.critics import CriticOption, CriticPrompt, GradingPrompt, Judging
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def credit(
     critic: CriticOption,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="CREDIT", help="The file to write.")],
     *,
+    critic_prompt: CriticPrompt = None,
     tasks: Annotated[
         str | None,
         typer.Option("--tasks", metavar="TASKS", help="The tasks; published dialogues carry their own."),
@@ -51,7 +52,7 @@ def credit(
     import asyncio
 
     source = _Dialogues(dialogues, tasks)
-    judging = Judging(grading=judge_prompt)
+    judging = Judging(grading=judge_prompt, telling=critic_prompt)
     tally = asyncio.run(_credit(source, critic, judging, output, concurrency=concurrency, quiet=quiet))
     if not json:
         for table in _tables(source, output, show, tokens=tokens):

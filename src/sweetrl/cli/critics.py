@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KINDS = {
     "judge": "judge:MODEL, a language model that is asked",
-    "zero": "zero:hf:PATH, a language model that was not trained for it",
+    "zero": "zero:hf:PATH or zero:mini, a language model that was not trained for it",
     "value": "value:DIR, a trained value function",
     "scripted": "scripted:NAME, a critic without a model",
 }
@@ -28,6 +28,12 @@ CriticOption = Annotated[
         "--critic",
         metavar="CRITIC",
         help="The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL or scripted:overlap.",
+    ),
+]
+CriticPrompt = Annotated[
+    Path | None,
+    typer.Option(
+        "--critic-prompt", metavar="FILE", help="Text around {hidden_information}, for a critic zero:hf:PATH."
     ),
 ]
 
@@ -50,11 +56,23 @@ RoundsOption = Annotated[
 
 @dataclass(frozen=True)
 class Judging:
-    """How a language model is asked; None is as usual."""
+    """How a critic without training is asked; None is as usual."""
 
     comparing: Path | None = None
     grading: Path | None = None
     rounds: int | None = None
+    telling: Path | None = None
+    """The prompt around the secret, of a critic `zero:`."""
+
+    def check(self, spec: str) -> None:
+        """Refuse what the critic has no use for."""
+        kind = spec.partition(":")[0]
+        if kind != "judge" and (self.comparing or self.grading or self.rounds):
+            raise UsageError(f"'{spec}' asks no language model; leave out --judge-prompt and --judge-rounds")
+        if kind != "zero" and self.telling:
+            raise UsageError(
+                f"'{spec}' takes no prompt about the reference, only zero:hf:PATH does; leave out --critic-prompt"
+            )
 
 
 AS_USUAL = Judging()
@@ -64,17 +82,18 @@ def open_critic(
     spec: str, models: "Models", judging: Judging = AS_USUAL
 ) -> "tuple[TurnCritic, dict[str, Any]]":
     """The critic, and what of it shapes an advantage. Its chat models are closed with `models`."""
+    judging.check(spec)
     kind, colon, rest = spec.partition(":")
-    if kind != "judge" and judging != AS_USUAL:
-        raise UsageError(f"'{spec}' asks no language model; leave out --judge-prompt and --judge-rounds")
     if not (kind in KINDS and colon):
-        critic = _trained(spec)
+        critic = _trained(spec, models)
     elif not rest:
         raise UsageError(f"'{spec}' lacks its second half; write {KINDS[kind]}")
     elif kind == "judge":
         critic = _judge(rest, models, judging)
+    elif kind == "value":
+        critic = _value(rest, models)
     else:
-        critic = {"zero": _zero, "value": _value, "scripted": _scripted}[kind](rest)
+        critic = _zero(rest, judging.telling) if kind == "zero" else _scripted(rest)
     return critic, {"critic": critic.name}
 
 
@@ -99,32 +118,48 @@ def _scripted(name: str) -> "TurnCritic":
     return critic_named(name)
 
 
-def _zero(spec: str) -> "TurnCritic":
+def _zero(spec: str, prompt_file: Path | None) -> "TurnCritic":
+    from sweetrl.cli.players import read_prompt
     from sweetrl.models import parse_spec
 
     model = parse_spec(spec)
-    if model.kind != "hf":
+    if model.kind not in ("hf", "shipped"):
         raise UsageError(
             f"'zero:{spec}': log-probabilities of a text need the model itself; write zero:hf:PATH"
         )
-    critic: TurnCritic = _critics().load_knowing_critic(model.model)
+    told = read_prompt(prompt_file)
+    if told is not None:
+        told.check(needed=["hidden_information"], offered=["hidden_information"])
+    critic: TurnCritic = _critics().load_knowing_critic(model.model, privileged=told)
     return critic
 
 
-def _value(folder: str) -> "TurnCritic":
+def _value(folder: str, models: "Models") -> "TurnCritic":
     if not Path(folder).is_dir():
         raise UsageError(f"{folder}: there is no such folder; write {KINDS['value']}")
     kind = _critics().read_critic_card(Path(folder)).kind
     if kind != "value":
         raise UsageError(f"{folder}: holds a critic of kind {kind}; leave out 'value:' to use it")
-    return _trained(folder)
+    return _trained(folder, models)
 
 
-def _trained(folder: str) -> "TurnCritic":
+def _trained(folder: str, models: "Models") -> "TurnCritic":
     if not Path(folder).is_dir():
         raise UsageError(_complaint(folder))
-    critic: TurnCritic = _critics().load_critic(Path(folder))
+    critics = _critics()
+    if critics.read_critic_card(Path(folder)).vision:
+        return _seeing(Path(folder), models)
+    critic: TurnCritic = critics.load_critic(Path(folder))
     return critic
+
+
+def _seeing(folder: Path, models: "Models") -> "TurnCritic":
+    from sweetrl.cli.references import References
+    from sweetrl.learning.vision import load_seeing_critic
+
+    references = References()
+    models.close_too(references)
+    return load_seeing_critic(folder, references.of)
 
 
 def _critics() -> "ModuleType":

@@ -17,9 +17,9 @@ import typer
 
 from sweetrl.candidates.rank import best_candidate
 from sweetrl.cli import console, inputs, live
-from sweetrl.cli.critics import open_critic
+from sweetrl.cli.critics import Judging, open_critic
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
-from sweetrl.cli.studio import Studio
+from sweetrl.cli.studio import SCREENSHOTS, Studio
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
@@ -42,6 +42,7 @@ class Plan:
     guard: bool
     best_of: int
     critic: str | None
+    critic_prompt: Path | None
     pictures: bool
     turn_limit: int
     single_turn: bool
@@ -88,12 +89,12 @@ class Plan:
         )
 
 
-def _load(source: str) -> tuple[list[Task], Kind]:
+def load_one_kind(source: str) -> tuple[list[Task], Kind]:
     """The tasks of a source and their kind, which the prompts depend on."""
     tasks = list(load_tasks(source).values())
     kinds = {task.kind for task in tasks}
     if len(kinds) > 1:
-        raise UsageError(f"{source}: has backend and frontend tasks; roll them out one after the other")
+        raise UsageError(f"{source}: has backend and frontend tasks; take them one after the other")
     return tasks, kinds.pop()
 
 
@@ -102,10 +103,10 @@ def _load(source: str) -> tuple[list[Task], Kind]:
 
 async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summary":
     """Hold the dialogues that `output` lacks on the tasks of `source`."""
-    tasks, kind = _load(source)
+    tasks, kind = load_one_kind(source)
     meter = Meter()
     models = Models(plan.endpoint_options(), meter)
-    studio = Studio(output / "screenshots", pictures=plan.pictures)
+    studio = Studio(output / SCREENSHOTS, pictures=plan.pictures)
     try:
         agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models, tasks)
         collaborator, collaborator_settings = seat_collaborator(
@@ -136,7 +137,7 @@ def _drafts(plan: Plan, models: Models) -> tuple[Drafts | None, dict[str, Any]]:
     """Who chooses among the drafts of a turn, and what of that shapes an episode."""
     if plan.critic is None:
         return None, {}
-    critic, settings = open_critic(plan.critic, models)
+    critic, settings = open_critic(plan.critic, models, Judging(telling=plan.critic_prompt))
     name = f"best of {plan.best_of} by {critic.name}"
     return Drafts(plan.best_of, partial(best_candidate, critic), name), {**settings, "best_of": plan.best_of}
 

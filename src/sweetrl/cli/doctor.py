@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sweetrl.sandbox import Offer
 
 GIB = 1 << 30
-BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
 
 EXTRA_PURPOSES = {
@@ -161,18 +160,41 @@ def _bubblewrap(offer: "Offer") -> Finding:
 
 
 def _programs() -> Iterator[Finding]:
-    advice = "apt install chromium-headless-shell"
-    yield _program("browser", BROWSERS, "renders pages of frontend tasks", advice)
-    yield _program(
-        "node", ("node",), "fetches the stylesheets that pages use (npm)", "apt install nodejs npm"
-    )
+    yield _browser()
+    yield _web_assets()
+    purpose = "fetches the stylesheets that pages use (npm)"
+    if path := shutil.which("node"):
+        yield Finding("node", "ok", path, purpose)
+    else:
+        yield Finding("node", "missing", "no node on PATH", purpose, "apt install nodejs npm")
 
 
-def _program(name: str, candidates: tuple[str, ...], purpose: str, advice: str) -> Finding:
-    path = next(filter(None, map(shutil.which, candidates)), None)
-    if path is None:
-        return Finding(name, "missing", f"no {' or '.join(candidates)} on PATH", purpose, advice)
-    return Finding(name, "ok", path, purpose)
+def _browser() -> Finding:
+    from sweetrl.browser.chromium import PROGRAMS, find_browser
+    from sweetrl.errors import UsageError
+
+    purpose = "renders pages of frontend tasks"
+    try:
+        path = find_browser()
+    except UsageError:
+        named = os.environ.get("SWEETRL_BROWSER")
+        found = f"no {named}, which SWEETRL_BROWSER names" if named else f"no {' or '.join(PROGRAMS)} on PATH"
+        return Finding("browser", "missing", found, purpose, "apt install chromium-headless-shell")
+    if os.geteuid() == 0:
+        advice = "run as another user where pages may be malicious and not merely strange"
+        return Finding("browser", "limited", f"{path}; refuses its own sandbox to root", purpose, advice)
+    return Finding("browser", "ok", f"{path}; in its own sandbox", purpose)
+
+
+def _web_assets() -> Finding:
+    from sweetrl.browser.assets import INSTALLING, PACKAGES, WebAssets
+
+    assets, purpose = WebAssets(), "stylesheets and fonts of pages"
+    if absent := assets.missing():
+        return Finding(
+            "web assets", "missing", f"no {', '.join(absent)} in {assets.folder}", purpose, INSTALLING
+        )
+    return Finding("web assets", "ok", f"{', '.join(PACKAGES)} in {assets.folder}", purpose)
 
 
 def _torch() -> Finding:

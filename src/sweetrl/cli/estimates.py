@@ -6,6 +6,7 @@ Tokens follow from the recipe's assumptions about a dialogue; floating-point ope
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from sweetrl.cli.road import Stage
@@ -28,8 +29,12 @@ class Cost:
 
 def costs(recipe: Recipe, planned: list[Stage]) -> list[Cost]:
     """The cost of each stage."""
-    counter = _Counter(recipe)
-    return [counter.cost(stage) for stage in planned]
+    return [cost(recipe, stage) for stage in planned]
+
+
+def cost(recipe: Recipe, stage: Stage) -> Cost:
+    """The cost of a stage of a recipe."""
+    return _Counter(recipe).cost(stage)
 
 
 class _Counter:
@@ -38,9 +43,11 @@ class _Counter:
         self._assumed = recipe.estimate
         self._by_command: dict[str, Callable[[Stage], Cost]] = {
             "rollout": self._rollout,
+            "evaluate": self._evaluate,
             "candidates": self._candidates,
             "rank": self._rank,
             "train": self._train,
+            "values": self._values,
         }
 
     def cost(self, stage: Stage) -> Cost:
@@ -48,8 +55,25 @@ class _Counter:
         count = self._by_command.get(stage.arguments[0])
         return Cost(requests=0, tokens=0) if count is None else count(stage)
 
-    def _rollout(self, stage: Stage) -> Cost:
-        dialogues = self._test_dialogues() if stage.name.startswith("evaluation") else self._dialogues()
+    def _rollout(self, _: Stage) -> Cost:
+        return self._held(self._dialogues())
+
+    def _evaluate(self, stage: Stage) -> Cost:
+        held, drafts = self._held(self._test_dialogues()), _number(stage, "best-of") or 1
+        if held.tokens is None or held.requests is None:
+            return held
+        # The other drafts are written by the agent, and all of them read by the critic.
+        more = held.requests / 2 * (2 * drafts - 1) * self._assumed.output_tokens
+        return Cost(requests=held.requests, tokens=held.tokens + (round(more) if drafts > 1 else 0))
+
+    def _values(self, stage: Stage) -> Cost:
+        turns, replays = _number(stage, "turns"), _number(stage, "replays")
+        if turns is None or replays is None:
+            return Cost()
+        # A replay begins somewhere in a dialogue: half of it is left, on average.
+        return self._held(round(turns * self._recipe.candidates.n * replays / 2))
+
+    def _held(self, dialogues: int | None) -> Cost:
         if dialogues is None:
             return Cost()
         turns = self._assumed.turns
@@ -124,6 +148,13 @@ class _Counter:
         return None if tasks is None else tasks * self._recipe.evaluation.attempts
 
 
+def _number(stage: Stage, option: str) -> int | None:
+    """The value of an option of the stage's command."""
+    words = stage.arguments
+    return int(words[words.index(f"--{option}") + 1]) if f"--{option}" in words else None
+
+
+@cache
 def _tasks(source: str) -> int | None:
     """How many tasks a source has; None if it is not there yet."""
     from sweetrl.tasks.sources import read_tasks

@@ -7,6 +7,7 @@ import typer
 
 from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.critics import CriticPrompt
 from sweetrl.cli.fairness import fairness_of
 from sweetrl.cli.figures import metrics_table
 from sweetrl.cli.judging import Source, judge, opened_bench
@@ -33,10 +34,11 @@ from sweetrl.cli.rollout import (
     TurnLimitOption,
     player_of,
 )
-from sweetrl.cli.studio import SimilarityOption
+from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
 from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption
 
 if TYPE_CHECKING:
+    from sweetrl.evaluation.metrics import FactTracker
     from sweetrl.types import Kind, RunMetrics, Task
 
 METRICS = "metrics.json"
@@ -66,6 +68,7 @@ def evaluate(
     guard: GuardFlag = False,
     best_of: BestOf = 1,
     critic: Critic = None,
+    critic_prompt: CriticPrompt = None,
     show: ShowOption = "pictures",
     request_timeout: RequestTimeout = 300.0,
     request_attempts: RequestAttempts = 12,
@@ -92,6 +95,7 @@ def evaluate(
         guard=guard,
         best_of=best_of,
         critic=critic,
+        critic_prompt=critic_prompt,
         pictures=show == "pictures",
         turn_limit=turn_limit,
         single_turn=single_turn,
@@ -121,7 +125,7 @@ def _measured(
     known, episodes, verdicts = load_tasks(source), folder / "episodes.jsonl", folder / "verdicts.jsonl"
     dialogues = Source(known, None, episodes)
     total, kind = dialogues.validate()
-    with opened_bench(kind, **bench_options) as bench:
+    with opened_bench(kind, **bench_options, screenshots=folder / SCREENSHOTS) as bench:
         judge(dialogues, total, verdicts, bench, silent=silent)
     run = _figures(known, episodes, verdicts, turn_limit)
     write_atomically(folder / METRICS, msgspec.json.format(msgspec.json.encode(run)) + b"\n")
@@ -136,13 +140,24 @@ def _figures(tasks: "dict[str, Task]", episodes: Path, verdicts: Path, turn_limi
     from sweetrl.types import Verdict
 
     stored = inputs.each_episode(episodes, tasks)
-    run = measure(tasks, stored, read_records(verdicts, Verdict), turn_limit=turn_limit)
+    judged = read_records(verdicts, Verdict)
+    run = measure(tasks, stored, judged, tracker=fact_tracker(tasks), turn_limit=turn_limit)
     held, scored = read_card(episodes), read_card(verdicts)
     return replace(
         run,
         fairness=fairness_of(tasks, episodes, verdicts).metrics,
         run={"rollout": held.config, "score": scored.config, "versions": held.versions},
     )
+
+
+def fact_tracker(tasks: "dict[str, Task]") -> "FactTracker | None":
+    """What there is to ask in these tasks, where their benchmark knows it."""
+    from sweetrl.evaluation.metrics import FactTracker
+    from sweetrl.tasks import mini_backend
+
+    if all(task.startswith(f"{mini_backend.NAME}-") for task in tasks):
+        return FactTracker(mini_backend.hidden_facts, mini_backend.asked_fact)
+    return None
 
 
 def _report(run: "RunMetrics", kind: "Kind", folder: Path, *, json: bool, quiet: bool) -> None:

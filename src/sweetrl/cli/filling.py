@@ -18,12 +18,12 @@ from sweetrl.cli import console, live
 from sweetrl.cli.players import Models
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.records import RecordLog, open_log
-from sweetrl.types import CandidateSet, EpisodePair, Failure, TurnCredit, TurnPair
+from sweetrl.types import CandidateSet, EpisodePair, Failure, TurnCredit, TurnPair, TurnValues
 
-Record = TypeVar("Record", CandidateSet, EpisodePair, TurnCredit, TurnPair)
-Awaited = TypeVar("Awaited", CandidateSet, TurnCredit)
+Record = TypeVar("Record", CandidateSet, EpisodePair, TurnCredit, TurnPair, TurnValues)
+Awaited = TypeVar("Awaited", CandidateSet, TurnCredit, TurnValues)
 """Records that take a model to make, which can break down."""
-Pair = TypeVar("Pair", EpisodePair, TurnPair)
+Pair = TypeVar("Pair", CandidateSet, EpisodePair, TurnPair)
 
 
 @dataclass

@@ -19,11 +19,17 @@ Bench = BackendSandboxes | FrontendBench
 
 
 def opened_bench(
-    kind: "Kind", *, workers: int, mode: str, isolation: str | None, similarity: str
+    kind: "Kind",
+    *,
+    workers: int,
+    mode: str,
+    isolation: str | None,
+    similarity: str,
+    screenshots: Path | None,
 ) -> AbstractContextManager[Bench]:
-    """The bench for tasks of a kind, as long as the block lasts."""
+    """The bench for tasks of a kind, as long as the block lasts; it keeps pictures in `screenshots`, if given."""
     if kind == "frontend":
-        return nullcontext(FrontendBench(similarity, workers))
+        return nullcontext(FrontendBench(similarity, workers, screenshots))
     return backend_sandboxes(workers, mode, isolation)
 
 

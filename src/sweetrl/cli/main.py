@@ -16,20 +16,25 @@ import typer
 
 from sweetrl.cli import (
     candidates,
+    compare,
     console,
     credit,
+    credit_quality,
     doctor,
     episodes,
     evaluate,
     fairness,
+    make_model,
     pairs,
     play,
     rank,
+    report,
     rollout,
     score,
     tasks,
     train,
     turn_pairs,
+    values,
 )
 from sweetrl.cli import run as run_command
 from sweetrl.errors import SweetError, UsageError
@@ -66,6 +71,7 @@ app.command()(rollout.rollout)
 app.add_typer(episodes.app, name="episodes")
 app.command()(fairness.fairness)
 app.command()(evaluate.evaluate)
+app.command()(compare.compare)
 app.command()(play.play)
 app.command()(pairs.pairs)
 app.command()(candidates.candidates)
@@ -73,6 +79,10 @@ app.command()(rank.rank)
 app.command()(turn_pairs.turn_pairs)
 app.add_typer(train.app, name="train")
 app.command()(credit.credit)
+app.command()(report.report)
+app.command()(make_model.make_model)
+app.command()(values.values)
+app.command()(credit_quality.credit_quality)
 app.command()(run_command.run)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from sweetrl.cli import console
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
+from sweetrl.cli.studio import SCREENSHOTS, Studio
 from sweetrl.errors import SandboxError, UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def play(
     """Take part in a dialogue at the terminal.
 
     The dialogue is added to DIR/episodes.jsonl and, where this machine can do it, scored at once. Leave with
-    /quit or Ctrl-C: then nothing is recorded.
+    /quit or Ctrl-C: then nothing is recorded. Pages are written in a file: /file page.html shows it, and
+    /answer /file page.html hands it in; --collaborator designer looks at them without a model.
     """
     import asyncio
 
@@ -84,19 +86,22 @@ async def _play(seat: Seat, other: str, source: str, task_id: str | None, output
     signal.signal(signal.SIGINT, signal.default_int_handler)
     tasks = load_tasks(source)
     models = Models(EndpointOptions(), Meter())
+    # Nobody is shown pictures but those who can see.
+    studio = None if other.startswith("scripted:") else Studio(output / SCREENSHOTS)
     try:
         with open_episodes(output, "play", {"as": seat, "other": other, "seed": seed}) as log:
             task, attempt = _choose(tasks, task_id, log, source)
-            agent, collaborator = _seated(seat, other, task, models)
+            agent, collaborator = _seated(seat, other, task, models, studio)
             episode = await _hold(task, attempt, agent, collaborator, seed)
             log.append(episode.id, episode)
             log.finish()
+        await _conclude(task, episode, log.path, source, studio)
     except PersonLeft:
         console.note("you left; nothing was recorded")
-        return
     finally:
         await models.close()
-    _conclude(task, episode, log.path, source)
+        if studio is not None:
+            await studio.close()
 
 
 def _choose(
@@ -118,7 +123,9 @@ def _choose(
     return task, attempt
 
 
-def _seated(seat: Seat, other: str, task: "Task", models: Models) -> "tuple[Agent, Collaborator]":
+def _seated(
+    seat: Seat, other: str, task: "Task", models: Models, studio: Studio | None
+) -> "tuple[Agent, Collaborator]":
     from sweetrl.dialogue.collaborators import COLLABORATOR_SAMPLING
     from sweetrl.dialogue.people import PersonAgent, PersonCollaborator
     from sweetrl.dialogue.rules import Rules
@@ -126,7 +133,8 @@ def _seated(seat: Seat, other: str, task: "Task", models: Models) -> "tuple[Agen
 
     if seat is Seat.AGENT:
         player = _player(other, COLLABORATOR_SAMPLING)
-        return PersonAgent(_terminal()), seat_collaborator(player, task.kind, [task], models)[0]
+        person = PersonAgent(_terminal(), _read_file)
+        return person, seat_collaborator(player, task.kind, [task], models, studio)[0]
     agent, _ = seat_agent(_player(other, Sampling()), task.kind, Rules(), models)
     return agent, PersonCollaborator(_terminal())
 
@@ -135,6 +143,13 @@ def _player(spec: str, sampling: "Sampling") -> Player:
     from sweetrl.models import FREE
 
     return Player(spec, sampling, FREE)
+
+
+def _read_file(name: str) -> str:
+    try:
+        return Path(name).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{name}: cannot be read: {error}; nothing was sent") from error
 
 
 def _terminal() -> "Terminal":
@@ -165,14 +180,14 @@ async def _hold(
         return await anext(episodes)
 
 
-def _conclude(task: "Task", episode: "Episode", path: Path, source: str) -> None:
+async def _conclude(task: "Task", episode: "Episode", path: Path, source: str, studio: Studio | None) -> None:
     """Say how it ended; a breakdown of the other side is the exit code."""
     if episode.failure is not None:
         console.note(f"{episode.id} broke down: {episode.failure.kind}: {episode.failure.message}")
         raise typer.Exit(1)
     console.note(f"{episode.id}: {episode.ending.replace('_', ' ')}; recorded in {path}")
     try:
-        verdict = _score(task, episode)
+        verdict = await _score(task, episode, studio)
     except SandboxError as error:
         console.note(f"not scored: {error}")
         return
@@ -182,14 +197,24 @@ def _conclude(task: "Task", episode: "Episode", path: Path, source: str) -> None
         )
         return
     passed = sum(check.outcome == "passed" for check in verdict.checks)
-    console.note(f"reward {verdict.reward:.2f}: {passed} of {len(verdict.checks)} hidden tests passed")
+    asked = "hidden tests passed" if task.kind == "backend" else "aspects of the wanted page met"
+    console.note(f"reward {verdict.reward:.2f}: {passed} of {len(verdict.checks)} {asked}")
 
 
-def _score(task: "Task", episode: "Episode") -> "Verdict | None":
-    from sweetrl.types import Kind
-
-    if task.kind is not Kind.BACKEND:
+async def _score(task: "Task", episode: "Episode", studio: Studio | None) -> "Verdict | None":
+    """A verdict, where it takes no more than was there for the dialogue."""
+    if task.kind == "backend":
+        return _run_tests(task, episode)
+    if studio is None:
         return None
+    from sweetrl.scoring.frontend import FrontendScorer
+    from sweetrl.scoring.layout import LayoutSimilarity
+
+    scorer = FrontendScorer(studio.renderer, studio.pool, LayoutSimilarity(), keep=studio.keep)
+    return await scorer.score(task, episode)
+
+
+def _run_tests(task: "Task", episode: "Episode") -> "Verdict":
     from sweetrl.sandbox import Sandbox
     from sweetrl.scoring.backend import BackendScorer
 

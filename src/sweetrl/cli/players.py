@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sweetrl.errors import DataError, UsageError
 
@@ -36,6 +36,14 @@ class Player:
     prompt_file: Path | None = None
 
 
+class Closable(Protocol):
+    """What a command must release in the end."""
+
+    async def close(self) -> None:
+        """Release it."""
+        ...
+
+
 class Models:
     """The chat models of a command, each opened once however many players use it."""
 
@@ -45,6 +53,7 @@ class Models:
         self._endpoints = Endpoints(options)
         self._meter = meter
         self._opened: dict[tuple[str, Price], ChatModel] = {}
+        self._others: list[Closable] = []
 
     def of(self, player: Player) -> "ChatModel":
         """The model that plays a side."""
@@ -57,10 +66,14 @@ class Models:
             )
         return self._opened[key]
 
+    def close_too(self, other: "Closable") -> None:
+        """Release something else together with the models."""
+        self._others.append(other)
+
     async def close(self) -> None:
         """Release all of them."""
-        for model in self._opened.values():
-            await model.close()
+        for each in (*self._opened.values(), *self._others):
+            await each.close()
 
 
 def seat_agent(
@@ -175,12 +188,14 @@ def _described(role: str, name: str, player: Player, prompt: "Prompt") -> dict[s
 
 
 def read_prompt(path: Path | None) -> "Prompt | None":
-    """The prompt in a user's own file, if one is given."""
-    from sweetrl.prompts import Prompt
+    """The prompt in a user's own file, or one that ships by its name, if one is given."""
+    from sweetrl.prompts import Prompt, load, shipped
     from sweetrl.records import unreadable
 
     if path is None:
         return None
+    if str(path) in shipped():
+        return load(str(path))
     try:
         return Prompt(path.read_text(encoding="utf-8"), source=path.name)
     except OSError as error:

@@ -8,11 +8,15 @@ import typer
 from sweetrl.cli import inputs
 from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.critics import ComparingPrompt, CriticOption, Judging, RoundsOption
+from sweetrl.cli.critics import ComparingPrompt, CriticOption, CriticPrompt, Judging, RoundsOption
 from sweetrl.cli.pairs import EpisodesOption
 
 if TYPE_CHECKING:
     from sweetrl.cli.filling import Tally
+
+
+VALUES = "values:"
+"""In place of a critic: a file of true values, which every turn of it is ranked by."""
 
 
 def rank(
@@ -24,6 +28,7 @@ def rank(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="RANKED", help="The file to write.")],
     *,
+    critic_prompt: CriticPrompt = None,
     judge_prompt: ComparingPrompt = None,
     judge_rounds: RoundsOption = None,
     concurrency: ConcurrencyOption = 8,
@@ -36,11 +41,28 @@ def rank(
     """
     import asyncio
 
-    judging = Judging(comparing=judge_prompt, rounds=judge_rounds)
+    if critic.startswith(VALUES):
+        _rank_by_values(Path(critic.removeprefix(VALUES)), output, quiet=quiet).report(json=json, quiet=quiet)
+        return
+    judging = Judging(comparing=judge_prompt, rounds=judge_rounds, telling=critic_prompt)
     ranking = _rank(
         critic, judging, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet
     )
     asyncio.run(ranking).report(json=json, quiet=quiet)
+
+
+def _rank_by_values(values: Path, output: Path, *, quiet: bool) -> "Tally":
+    """What an oracle would think of the candidates: the values that replays found."""
+    from sweetrl.cli.filling import Tally, fill_at_once, open_output
+    from sweetrl.evaluation.credit import ranked_by_values
+    from sweetrl.records import read_records
+    from sweetrl.types import CandidateSet, TurnValues
+
+    known = (turn for turn in read_records(values, TurnValues) if turn.values is not None)
+    tally, config = Tally(output, "turns"), {"values": inputs.fingerprint(values)}
+    with open_output(output, CandidateSet, command="rank", config=config, quiet=quiet) as log:
+        fill_at_once(log, map(ranked_by_values, known), tally, quiet=quiet)
+    return tally
 
 
 async def _rank(

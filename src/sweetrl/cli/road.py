@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweetrl.config import PlayerSettings, Recipe, TrainSettings
+from sweetrl.config import CriticSettings, PlayerSettings, Recipe, TrainSettings
 
 NAMES = (
     "rollout",
@@ -17,8 +17,7 @@ NAMES = (
     "train-policy",
     "train-dpo",
     "train-rft",
-    "evaluation-rollout",
-    "evaluation-score",
+    "evaluate",
 )
 """All stages that a recipe can have."""
 
@@ -39,17 +38,59 @@ class Stage:
     """Words in front of `-m sweetrl`; empty for this Python."""
 
 
-def stages(recipe: Recipe) -> list[Stage]:
+@dataclass(frozen=True)
+class Places:
+    """Where the files of a road are."""
+
+    episodes: Path
+    verdicts: Path
+    pairs: Path
+    critic: Path
+    candidates: Path
+    ranked: Path
+    turn_pairs: Path
+    policy: Path
+    evaluation: Path
+
+
+def places_in(folder: Path) -> Places:
+    """One folder for everything, as recipes have it."""
+    return Places(
+        episodes=folder / "episodes.jsonl",
+        verdicts=folder / "verdicts.jsonl",
+        pairs=folder / "pairs.jsonl",
+        critic=folder / "critic",
+        candidates=folder / "candidates.jsonl",
+        ranked=folder / "ranked.jsonl",
+        turn_pairs=folder / "turn_pairs.jsonl",
+        policy=folder / "policy",
+        evaluation=folder / "evaluation",
+    )
+
+
+def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
     """What the recipe asks for, in order."""
-    return list(_Road(recipe).stages())
+    return list(_Road(recipe, places or places_in(Path(recipe.output))).stages())
+
+
+def command_stage(command: str, options: dict[str, object], output: Path) -> Stage:
+    """A command that writes one file."""
+    return Stage(command, (command, *_options(options), "-o", str(output)), _inputs(options), output)
+
+
+def evaluation_stage(
+    recipe: Recipe, agent: PlayerSettings, tasks: str, folder: Path, drafts: dict[str, object] | None = None
+) -> Stage:
+    """An evaluation of an agent; `drafts` are the options for one that a critic helps."""
+    options = _dialogue_options(recipe, tasks, agent, recipe.evaluation.attempts) | (drafts or {})
+    return command_stage("evaluate", options, folder)
 
 
 class _Road:
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Recipe, places: Places) -> None:
         self._recipe = recipe
-        self._folder = Path(recipe.output)
-        stored = recipe.episodes
-        self._episodes = Path(stored) if stored is not None else self._folder / "episodes.jsonl"
+        self._places = places
+        self._episodes = places.episodes if recipe.episodes is None else Path(recipe.episodes)
 
     def stages(self) -> Iterator[Stage]:
         if self._recipe.method != "none":
@@ -59,26 +100,25 @@ class _Road:
         if self._recipe.policy is not None and self._recipe.method != "none":
             yield self._policy(self._recipe.policy)
         if self._recipe.tasks.test is not None:
-            yield from self._evaluation(self._recipe.tasks.test)
+            yield self._evaluation(self._recipe.tasks.test)
 
     def _data(self) -> Iterator[Stage]:
         recipe = self._recipe
         if recipe.episodes is None:
-            yield self._rollout(
-                "rollout", recipe.tasks.train, recipe.agent, self._folder, recipe.rollout.attempts
-            )
-        yield self._score("score", recipe.tasks.train, self._episodes, self._folder / "verdicts.jsonl")
+            yield self._rollout()
+        given = {"tasks": recipe.tasks.train, "episodes": self._episodes}
+        yield command_stage("score", given, self._places.verdicts)
         if self._needs_pairs:
-            yield self._stage(
+            yield command_stage(
                 "pairs",
                 {
                     "episodes": self._episodes,
-                    "verdicts": self._folder / "verdicts.jsonl",
+                    "verdicts": self._places.verdicts,
                     "tasks": recipe.tasks.train,
                     "rule": recipe.pairs.rule,
                     "margin": recipe.pairs.margin,
                 },
-                self._folder / "pairs.jsonl",
+                self._places.pairs,
             )
 
     @property
@@ -93,33 +133,30 @@ class _Road:
 
     def _credit(self) -> Iterator[Stage]:
         """From pairs of dialogues to pairs of turns."""
-        recipe, folder = self._recipe, self._folder
+        recipe, places = self._recipe, self._places
         if recipe.critic is not None:
-            learnt = "verdicts" if self._trains_value else "pairs"
-            given = {
-                "tasks": recipe.tasks.train,
-                "episodes": self._episodes,
-                learnt: folder / f"{learnt}.jsonl",
-            }
-            yield self._train("critic", recipe.critic, given)
+            learnt = {"verdicts": places.verdicts} if self._trains_value else {"pairs": places.pairs}
+            given = {"tasks": recipe.tasks.train, "episodes": self._episodes, **learnt}
+            yield self._train("critic", recipe.critic, given, places.critic)
         yield self._candidates()
-        yield self._stage(
+        yield command_stage(
             "rank",
             {
-                "critic": recipe.candidates.critic or folder / "critic",
+                "critic": recipe.candidates.critic or places.critic,
+                "critic-prompt": recipe.candidates.critic_prompt,
                 "tasks": recipe.tasks.train,
                 "episodes": self._episodes,
-                "candidates": folder / "candidates.jsonl",
+                "candidates": places.candidates,
                 "judge-prompt": recipe.candidates.judge_prompt,
                 "judge-rounds": recipe.candidates.judge_rounds,
                 "concurrency": recipe.candidates.rank_concurrency,
             },
-            folder / "ranked.jsonl",
+            places.ranked,
         )
-        yield self._stage(
+        yield command_stage(
             "turn-pairs",
             {
-                "ranked": folder / "ranked.jsonl",
+                "ranked": places.ranked,
                 "episodes": self._episodes,
                 "tasks": recipe.tasks.train,
                 "rule": recipe.turn_pairs.rule,
@@ -127,12 +164,12 @@ class _Road:
                 "margin": recipe.turn_pairs.margin,
                 "seed": recipe.seed,
             },
-            folder / "turn_pairs.jsonl",
+            places.turn_pairs,
         )
 
     def _candidates(self) -> Stage:
         recipe = self._recipe
-        return self._stage(
+        return command_stage(
             "candidates",
             {
                 "episodes": self._episodes,
@@ -142,61 +179,51 @@ class _Road:
                 "n": recipe.candidates.n,
                 "seed": recipe.seed,
                 "concurrency": recipe.candidates.concurrency,
-                **_player("agent", recipe.agent),
+                **player_options("agent", recipe.agent),
             },
-            self._folder / "candidates.jsonl",
+            self._places.candidates,
         )
 
     def _policy(self, settings: TrainSettings) -> Stage:
-        recipe, folder = self._recipe, self._folder
-        if recipe.method == "sweet":
-            return self._train(
-                "policy", settings, {"pairs": folder / "turn_pairs.jsonl", "kind": recipe.kind}
-            )
+        recipe, places = self._recipe, self._places
         given: dict[str, object] = {
             "tasks": recipe.tasks.train,
             "episodes": self._episodes,
             "kind": recipe.kind,
         }
-        if recipe.method == "dpo":
-            return self._train("dpo", settings, given | {"pairs": folder / "pairs.jsonl"})
-        return self._train("rft", settings, given | {"verdicts": folder / "verdicts.jsonl"})
+        if recipe.method == "sweet":
+            learnt: dict[str, object] = {"pairs": places.turn_pairs, "kind": recipe.kind}
+        elif recipe.method == "dpo":
+            learnt = given | {"pairs": places.pairs}
+        else:
+            learnt = given | {"verdicts": places.verdicts}
+        return self._train(
+            "policy" if recipe.method == "sweet" else recipe.method, settings, learnt, places.policy
+        )
 
-    def _evaluation(self, tasks: str) -> Iterator[Stage]:
-        recipe, folder = self._recipe, self._folder / "evaluation"
-        agent = recipe.agent
+    def _evaluation(self, tasks: str) -> Stage:
+        recipe, agent = self._recipe, self._recipe.agent
         if recipe.method != "none":
-            model = recipe.evaluation.agent or f"hf:{self._folder / 'policy'}"
+            model = recipe.evaluation.agent or f"hf:{self._places.policy}"
             agent = PlayerSettings(
                 model=model, temperature=agent.temperature, max_tokens=agent.max_tokens, prompt=agent.prompt
             )
-        yield self._rollout("evaluation-rollout", tasks, agent, folder, recipe.evaluation.attempts)
-        yield self._score("evaluation-score", tasks, folder / "episodes.jsonl", folder / "verdicts.jsonl")
+        return evaluation_stage(recipe, agent, tasks, self._places.evaluation)
 
-    def _rollout(self, name: str, tasks: str, agent: PlayerSettings, folder: Path, attempts: int) -> Stage:
-        settings = self._recipe.rollout
-        options = {
-            "tasks": tasks,
-            **_player("agent", agent),
-            **_player("collaborator", self._recipe.collaborator),
-            "attempts": attempts,
-            "concurrency": settings.concurrency,
-            "turn-limit": settings.turn_limit,
-            "guard": settings.guard,
-            "seed": self._recipe.seed,
-        }
-        arguments = ("rollout", *_options(options), "-o", str(folder))
-        return Stage(name, arguments, _inputs(options), folder / "episodes.jsonl")
+    def _rollout(self) -> Stage:
+        recipe, output = self._recipe, self._places.episodes
+        options = _dialogue_options(recipe, recipe.tasks.train, recipe.agent, recipe.rollout.attempts)
+        arguments = ("rollout", *_options(options), "-o", str(output.parent))
+        return Stage("rollout", arguments, _inputs(options), output)
 
-    def _score(self, name: str, tasks: str, episodes: Path, output: Path) -> Stage:
-        return self._stage("score", {"tasks": tasks, "episodes": episodes}, output, name=name)
-
-    def _train(self, method: str, settings: TrainSettings, given: dict[str, object]) -> Stage:
-        output = self._folder / ("critic" if method == "critic" else "policy")
+    def _train(
+        self, method: str, settings: TrainSettings | CriticSettings, given: dict[str, object], output: Path
+    ) -> Stage:
+        unsent = _UNSENT.get(method, ("launcher",))
         numbers = {
-            name.replace("_", "-"): getattr(settings, name)
+            "critic-prompt" if name == "prompt" else name.replace("_", "-"): getattr(settings, name)
             for name in settings.__struct_fields__
-            if name not in _UNSENT.get(method, ("launcher",))
+            if name not in unsent
         }
         recipe = self._recipe
         shared = {
@@ -208,14 +235,22 @@ class _Road:
         arguments = ("train", method, *_options(options), "-o", str(output))
         return Stage(f"train-{method}", arguments, _inputs(options), output, settings.launcher)
 
-    def _stage(
-        self, command: str, options: dict[str, object], output: Path, *, name: str | None = None
-    ) -> Stage:
-        arguments = (command, *_options(options), "-o", str(output))
-        return Stage(name or command, arguments, _inputs(options), output)
+
+def _dialogue_options(recipe: Recipe, tasks: str, agent: PlayerSettings, attempts: int) -> dict[str, object]:
+    return {
+        "tasks": tasks,
+        **player_options("agent", agent),
+        **player_options("collaborator", recipe.collaborator),
+        "attempts": attempts,
+        "concurrency": recipe.rollout.concurrency,
+        "turn-limit": recipe.rollout.turn_limit,
+        "guard": recipe.rollout.guard,
+        "seed": recipe.seed,
+    }
 
 
-def _player(role: str, settings: PlayerSettings) -> dict[str, object]:
+def player_options(role: str, settings: PlayerSettings) -> dict[str, object]:
+    """One side of the dialogues as options."""
     return {
         role: settings.model,
         f"{role}-temperature": settings.temperature,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.critics import CriticPrompt
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def rollout(
     guard: GuardFlag = False,
     best_of: BestOf = 1,
     critic: Critic = None,
+    critic_prompt: CriticPrompt = None,
     show: ShowOption = "pictures",
     price_agent: PriceAgent = None,
     price_collaborator: PriceCollaborator = None,
@@ -141,6 +143,7 @@ def rollout(
         guard=guard,
         best_of=best_of,
         critic=critic,
+        critic_prompt=critic_prompt,
         pictures=show == "pictures",
         turn_limit=turn_limit,
         single_turn=single_turn,

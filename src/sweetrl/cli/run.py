@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from sweetrl.cli.estimates import Cost
     from sweetrl.cli.road import Stage
-    from sweetrl.config import Recipe
+    from sweetrl.config import Recipe, ServerSettings, Study
 
 JOURNAL = "run.json"
 
@@ -51,19 +51,46 @@ def run(
 
     The same command again goes on where it stopped.
     """
-    from sweetrl.cli.road import stages
-    from sweetrl.config import load_recipe
+    from sweetrl.config import Study, load_experiment
 
-    loaded = load_recipe(recipe, changes or [])
-    _refuse_unknown_stages(loaded)
-    planned = stages(loaded)
+    experiment = load_experiment(recipe, changes or [])
+    options = {"dry_run": dry_run, "allow_failures": allow_failures, "json": json, "quiet": quiet}
+    if isinstance(experiment, Study):
+        _run_study(experiment, **options)
+    else:
+        _run_recipe(experiment, **options)
+
+
+def _run_recipe(recipe: "Recipe", *, dry_run: bool, allow_failures: bool, json: bool, quiet: bool) -> None:
+    from sweetrl.cli.estimates import costs
+    from sweetrl.cli.road import stages
+
+    _refuse_unknown_stages(recipe)
+    planned = stages(recipe)
     if dry_run:
-        _show_plan(loaded, planned, json=json)
+        _show_plan(recipe.output, planned, costs(recipe, planned), json=json)
         return
-    with _terminable():
-        done = _Runner(loaded, planned, allow_failures=allow_failures, quiet=quiet).run()
+    runner = Runner(Path(recipe.output), planned, recipe.servers, allow_failures=allow_failures, quiet=quiet)
+    done = runner.run()
     if json:
-        console.print_json({"output": loaded.output, "stages": done})
+        console.print_json({"output": recipe.output, "stages": done})
+
+
+def _run_study(study: "Study", *, dry_run: bool, allow_failures: bool, json: bool, quiet: bool) -> None:
+    from sweetrl.cli.estimates import cost
+    from sweetrl.cli.study import plan
+    from sweetrl.cli.study_results import finish
+
+    planned = plan(study)
+    if dry_run:
+        estimated = [cost(*each) for each in zip(planned.recipes, planned.stages, strict=True)]
+        _show_plan(study.output, planned.stages, estimated, json=json)
+        return
+    runner = Runner(Path(study.output), planned.stages, allow_failures=allow_failures, quiet=quiet)
+    done = runner.run()
+    written = finish(study, planned, quiet=quiet or json)
+    if json:
+        console.print_json({"output": study.output, "stages": done, **written})
 
 
 def _refuse_unknown_stages(recipe: "Recipe") -> None:
@@ -81,10 +108,7 @@ def _refuse_unknown_stages(recipe: "Recipe") -> None:
 # ---------------------------------------------------------------- the plan
 
 
-def _show_plan(recipe: "Recipe", planned: "list[Stage]", *, json: bool) -> None:
-    from sweetrl.cli.estimates import costs
-
-    estimated = costs(recipe, planned)
+def _show_plan(output: str, planned: "list[Stage]", estimated: "list[Cost]", *, json: bool) -> None:
     if json:
         rows = [
             {
@@ -98,7 +122,7 @@ def _show_plan(recipe: "Recipe", planned: "list[Stage]", *, json: bool) -> None:
             }
             for stage, cost in zip(planned, estimated, strict=True)
         ]
-        console.print_json({"output": recipe.output, "stages": rows})
+        console.print_json({"output": output, "stages": rows})
         return
     console.results().print(_plan_table(planned, estimated))
     for stage in planned:
@@ -131,31 +155,43 @@ def _shown(number: float | None) -> str:
 # ---------------------------------------------------------------- running
 
 
-class _Runner:
+class Runner:
+    """Does the stages of an experiment one after the other, those that are not done yet."""
+
     def __init__(
-        self, recipe: "Recipe", planned: "list[Stage]", *, allow_failures: bool, quiet: bool
+        self,
+        folder: Path,
+        planned: "list[Stage]",
+        servers: "tuple[ServerSettings, ...]" = (),
+        *,
+        allow_failures: bool = False,
+        quiet: bool = False,
     ) -> None:
-        self._recipe = recipe
         self._planned = planned
+        self._servers = servers
         self._allow_failures = allow_failures
         self._quiet = quiet
-        self._folder = Path(recipe.output)
-        self._journal = _Journal(self._folder)
+        self._folder = folder
+        self._journal = _Journal(folder)
 
     def run(self) -> list[dict[str, Any]]:
         """Do what is not done; what became of each stage."""
-        for number, stage in enumerate(self._planned, start=1):
-            if self._journal.has(stage):
-                self._note(f"[{number}/{len(self._planned)}] {stage.name}: done before")
-                continue
+        with _terminable():
+            for number, stage in enumerate(self._planned, start=1):
+                self._do_once(number, stage)
+        return self._journal.entries
+
+    def _do_once(self, number: int, stage: "Stage") -> None:
+        if self._journal.has(stage):
+            self._note(f"[{number}/{len(self._planned)}] {stage.name}: done before")
+        else:
             self._note(f"[{number}/{len(self._planned)}] {stage.name}: {shlex.join(stage.arguments)}")
             self._do(stage)
-        return self._journal.entries
 
     def _do(self, stage: "Stage") -> None:
         from sweetrl.cli.servers import running
 
-        wanted = tuple(server for server in self._recipe.servers if stage.name in server.stages)
+        wanted = tuple(server for server in self._servers if stage.name in server.stages)
         started = time.monotonic()
         with running(wanted, self._folder):
             code = self._call(stage)
@@ -169,6 +205,7 @@ class _Runner:
         self._journal.add(stage, code, time.monotonic() - started)
 
     def _call(self, stage: "Stage") -> int:
+        stage.output.parent.mkdir(parents=True, exist_ok=True)
         quiet = ["--quiet"] if self._quiet else []
         words = [*(stage.launcher or [sys.executable]), "-m", "sweetrl", *stage.arguments, *quiet]
         # Our standard output is for the one JSON object that --json promises.

@@ -10,7 +10,7 @@ from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.figures import percent_with_interval
 from sweetrl.cli.judging import Bench, Source, judge, opened_bench
-from sweetrl.cli.studio import SimilarityOption
+from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
 from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption
 
 if TYPE_CHECKING:
@@ -34,6 +34,13 @@ AgainstOption = Annotated[
     Path | None,
     typer.Option("--against", metavar="VERDICTS", help="Also the win rate against this scored run."),
 ]
+ScreenshotsFlag = Annotated[
+    bool,
+    typer.Option(
+        "--screenshots/--no-screenshots",
+        help="Keep pictures of both pages in screenshots/ beside the verdicts.",
+    ),
+]
 CheckFlag = Annotated[
     bool,
     typer.Option("--check/--no-check", help="Also look for defective tasks, and give figures without them."),
@@ -50,6 +57,7 @@ def score(
     mode: ModeOption = "module",
     isolation: IsolationOption = None,
     similarity: SimilarityOption = "layout",
+    screenshots: ScreenshotsFlag = True,
     against: AgainstOption = None,
     check: CheckFlag = True,
     quiet: QuietFlag = False,
@@ -69,7 +77,14 @@ def score(
     total, kind = source.validate()
     rivals = None if against is None else list(read_records(against, Verdict))
     silent = quiet or json
-    with opened_bench(kind, workers=workers, mode=mode, isolation=isolation, similarity=similarity) as bench:
+    with opened_bench(
+        kind,
+        workers=workers,
+        mode=mode,
+        isolation=isolation,
+        similarity=similarity,
+        screenshots=output.parent / SCREENSHOTS if screenshots else None,
+    ) as bench:
         speed = judge(source, total, output, bench, silent=silent)
         judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
         defective = _defective(judged, bench, silent=silent) if check else None

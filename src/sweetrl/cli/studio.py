@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from sweetrl.scoring.similarity import Similarity
     from sweetrl.types import Task
 
+SCREENSHOTS = "screenshots"
+"""The folder of pictures in a run, each file named by the hash of its content."""
+
 SimilarityOption = Annotated[
     str,
     typer.Option(
@@ -31,7 +34,7 @@ class Studio:
     """The browsers of one event loop, and the folder for what they photograph."""
 
     def __init__(self, folder: Path | None = None, *, workers: int = 0, pictures: bool = True) -> None:
-        """`folder`: where drafts are kept, if anywhere; `pictures`: whether models are shown those or sources."""
+        """`folder`: where pictures are kept, if anywhere; `pictures`: whether models are shown those or sources."""
         self.pictures = pictures
         self._folder = folder
         self._workers = workers or len(os.sched_getaffinity(0))
@@ -78,7 +81,9 @@ class Studio:
 class FrontendBench:
     """What it takes to score frontend tasks and to check them."""
 
-    def __init__(self, similarity: str, workers: int) -> None:
+    def __init__(self, similarity: str, workers: int, folder: Path | None = None) -> None:
+        """`folder`: where the pictures that were compared are kept, if anywhere."""
+        self._folder = folder
         self._measure = open_similarity(similarity)
         self.workers = workers or len(os.sched_getaffinity(0))
 
@@ -92,9 +97,10 @@ class FrontendBench:
         """The scorer, for as long as the block lasts."""
         from sweetrl.scoring.frontend import FrontendScorer
 
-        studio = Studio(workers=self.workers)
+        studio = Studio(self._folder, workers=self.workers)
+        keep = None if self._folder is None else studio.keep
         try:
-            yield FrontendScorer(studio.renderer, studio.pool, self._measure)
+            yield FrontendScorer(studio.renderer, studio.pool, self._measure, keep=keep)
         finally:
             await studio.close()
             await self._measure.close()

@@ -190,6 +190,13 @@ def critic(
         Literal["turn_mean", "dialogue_mean", "none"],
         typer.Option("--normalisation", help="Of the log-ratios of tokens; turn_mean is the paper's."),
     ] = "turn_mean",
+    vision: Annotated[
+        bool,
+        typer.Option(
+            "--vision",
+            help="Show it the reference page as a picture: a vision-language model, --kind regression.",
+        ),
+    ] = False,
     blind: Annotated[bool, typer.Option("--blind", help="Do not show it the reference (ablation).")] = False,
     critic_prompt: Annotated[
         Path | None,
@@ -204,6 +211,7 @@ def critic(
     settings = {
         "kind": kind,
         "normalisation": normalisation,
+        "vision": vision,
         "privileged": not blind,
         "beta": beta,
         "nll": nll,

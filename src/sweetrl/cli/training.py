@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sweetrl.learning.trainer import Progress
 
 Examples = Callable[["Encoding"], "Dataset"]
+Picture = Callable[[Task], Path]
+"""Where the picture of a task's reference is."""
 
 
 def imitate(
@@ -83,6 +85,7 @@ def judge(
     _check_outcomes(settings["kind"], pairs, verdicts)
     tasks = load_tasks(source)
     kind = _only_kind(tasks, source)
+    vision = _checked_vision(settings, kind, source)
 
     def examples(encoding: "Encoding") -> "Dataset":
         stored = inputs.load_episodes(episodes, tasks)
@@ -91,14 +94,46 @@ def judge(
         assert verdicts is not None
         return scored_dialogues(stored, read_records(verdicts, Verdict), encoding, tasks)
 
-    told = (read_prompt(critic_prompt) or privileged_prompt(kind)) if settings["privileged"] else None
-    if told is not None:
-        told.check(needed=["hidden_information"], offered=["hidden_information"])
+    told = read_prompt(critic_prompt) or privileged_prompt(kind, pictures=vision)
+    fields = [] if vision else ["hidden_information"]
+    told.check(needed=fields, offered=fields)
     given = {"pairs": pairs, "verdicts": verdicts, "episodes": episodes}
     files = {name: path for name, path in given.items() if path is not None}
     run = Run(common, "critic", settings, files)
     run.data["tasks"] = inputs.fingerprint_of_tasks(tasks.values())
-    run.train(examples, system=_system(common, kind, prompt_file, episodes), told=told)
+    run.train(
+        examples,
+        system=_system(common, kind, prompt_file, episodes),
+        told=told if settings["privileged"] else None,
+        picture=_rendered(common, pairs, tasks) if vision else None,
+    )
+
+
+def _checked_vision(settings: dict[str, Any], kind: Kind, source: str) -> bool:
+    """Whether the critic sees; refuses what does not go with it."""
+    if not settings["vision"]:
+        return False
+    if settings["kind"] != "regression":
+        raise UsageError("--vision is for critics with a head on all tokens; give --kind regression too")
+    if not settings["privileged"]:
+        raise UsageError("a critic that sees is shown the reference; leave out --vision or --blind")
+    if kind is not Kind.FRONTEND:
+        raise UsageError(f"{source}: has backend tasks, and nothing to see; leave out --vision")
+    return True
+
+
+def _rendered(common: "Common", pairs: Path | None, tasks: dict[str, Task]) -> Callable[[Task], Path]:
+    """Where the pictures of the references are: all that the pairs need, made if they are not there yet."""
+    import asyncio
+
+    from sweetrl.cli.references import make_references
+    from sweetrl.learning.checkpoints import REFERENCES, RunFolder
+
+    assert pairs is not None  # as `_check_outcomes` has seen to
+    RunFolder(common.output).refuse_foreign()
+    needed = {pair.task_id for pair in read_records(pairs, EpisodePair)} & tasks.keys()
+    chosen = [tasks[each] for each in sorted(needed)]
+    return asyncio.run(make_references(chosen, common.output / REFERENCES)).path
 
 
 def _check_outcomes(kind: str, pairs: Path | None, verdicts: Path | None) -> None:
@@ -158,26 +193,32 @@ class Run:
         self.data = {name: inputs.fingerprint(path) for name, path in files.items()}
         self._quiet = common.quiet or not _is_main()
 
-    def train(self, examples: Examples, *, system: str, told: Prompt | None = None) -> None:
-        """Train on the examples and report."""
+    def train(
+        self, examples: Examples, *, system: str, told: Prompt | None = None, picture: Picture | None = None
+    ) -> None:
+        """Train on the examples and report; `picture` is where a critic that sees finds references."""
         from sweetrl.learning.checkpoints import RunFolder
 
         with RunFolder(self._common.output) as folder, _processes():
-            card = self._trained(folder, examples, system, told)
+            card = self._trained(folder, examples, system, told, picture)
         self._report(card)
 
     def _trained(
-        self, folder: "RunFolder", examples: Examples, system: str, told: Prompt | None
+        self,
+        folder: "RunFolder",
+        examples: Examples,
+        system: str,
+        told: Prompt | None,
+        picture: Picture | None,
     ) -> "TrainingCard":
         from sweetrl.learning.checkpoints import TrainingCard, timestamp, training_versions
-        from sweetrl.learning.loading import load_tokenizer
         from sweetrl.learning.trainer import train
         from sweetrl.models.local.network import no_progress_bars
 
         model = _absolute(self._common.model)
         settings = self._settings(model)
-        tokenizer = load_tokenizer(model)
-        data = examples(_encoding(model, tokenizer, settings, system, told))
+        reader, encoding = _encoding(model, settings, system, told, picture)
+        data = examples(encoding)
         card = TrainingCard(
             model=model,
             settings=settings,
@@ -201,7 +242,7 @@ class Run:
         if (last := folder.last_checkpoint()) is not None:
             self._note(f"going on from {last.name}")
         with self._shown() as observe, no_progress_bars(), _resumable(folder):
-            return train(data, tokenizer, card, folder, self._housekeeping(observe))
+            return train(data, reader, card, folder, self._housekeeping(observe))
 
     def _settings(self, model: str) -> "TrainingSettings":
         from sweetrl.learning.loading import default_precision, longest_context
@@ -215,7 +256,7 @@ class Run:
             batch_size=common.batch_size,
             learning_rate=common.learning_rate,
             max_steps=common.max_steps,
-            max_tokens=longest_context(model, common.max_tokens),
+            max_tokens=longest_context(model, common.max_tokens, vision=self._chosen.get("vision", False)),
             tokens_per_pass=common.tokens_per_pass,
             warmup=common.warmup,
             floor=common.floor,
@@ -272,15 +313,23 @@ class Run:
 
 
 def _encoding(
-    model: str, tokenizer: Any, settings: "TrainingSettings", system: str, told: Prompt | None
-) -> "Encoding":
+    model: str,
+    settings: "TrainingSettings",
+    system: str,
+    told: Prompt | None,
+    picture: Picture | None,
+) -> "tuple[Any, Encoding]":
+    """The tokenizer, or the processor of a model that sees, and how records are encoded with it."""
     from sweetrl.learning.critics import tell_secret
     from sweetrl.learning.datasets import Encoding
-    from sweetrl.learning.loading import load_config
+    from sweetrl.learning.loading import load_config, load_tokenizer
     from sweetrl.learning.rows import can_branch
     from sweetrl.learning.tokens import DialogueEncoder
 
-    return Encoding(
+    if picture is not None and told is not None:
+        return _seeing_encoding(model, settings, system, told.render(), picture)
+    tokenizer = load_tokenizer(model)
+    return tokenizer, Encoding(
         DialogueEncoder(tokenizer, max_tokens=settings.max_tokens),
         system=system,
         privileged=None if told is None else partial(tell_secret, told),
@@ -288,9 +337,22 @@ def _encoding(
     )
 
 
+def _seeing_encoding(
+    model: str, settings: "TrainingSettings", system: str, told: str, picture: Picture
+) -> "tuple[Any, Encoding]":
+    from sweetrl.learning.pictures import load_pictures
+    from sweetrl.learning.vision import SeeingEncoder, SeeingEncoding
+
+    pictures = load_pictures(model)
+    encoder = SeeingEncoder(pictures, max_tokens=settings.max_tokens)
+    return pictures.processor, SeeingEncoding(encoder, system, lambda _: told, picture=picture)
+
+
 def _absolute(model: str) -> str:
     """A folder is remembered by its full path: a critic must find its seed model again."""
-    return str(Path(model).resolve()) if Path(model).is_dir() else model
+    from sweetrl.models.shipped import NAMES
+
+    return model if model in NAMES or not Path(model).is_dir() else str(Path(model).resolve())
 
 
 def _require(name: str) -> None:

@@ -17,7 +17,9 @@ HELP = """\
 An empty line sends your message; between lines of ``` empty lines belong to it.
 /quit    leave; the dialogue is not recorded (Ctrl-D on an empty message does the same)
 /help    show this again"""
-ANSWER_HELP = "/answer  begin your message with it to hand in the rest as your answer"
+ANSWER_HELP = """\
+/answer  begin your message with it to hand in the rest as your answer
+/file    write /file PATH, or /answer /file PATH, to send what is in a file"""
 
 _FENCE = "```"
 
@@ -85,8 +87,10 @@ class PersonAgent:
 
     name = HUMAN
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: Terminal, read_file: Callable[[str], str]) -> None:
+        """`read_file` gives the content of a file that the person names; `UsageError` if it cannot."""
         self._terminal = terminal
+        self._read_file = read_file
 
     async def sample(self, history: Sequence[Message], *, n: int, seed: int) -> list[str]:  # noqa: ARG002
         """What the person says next."""
@@ -99,10 +103,20 @@ class PersonAgent:
             self._terminal.note(f"{HELP}\n{ANSWER_HELP}")
         else:
             self._terminal.show("collaborator", last, style="green")
-        text = self._terminal.ask(f"Your message {turn + 1}:")
-        if text.startswith("/answer"):
-            text = f"{rules.ANSWER_MARKER}\n{text.removeprefix('/answer').strip()}"
-        return [text]
+        while True:
+            text = self._terminal.ask(f"Your message {turn + 1}:")
+            try:
+                return [self._filled(text)]
+            except UsageError as error:
+                self._terminal.note(str(error))
+
+    def _filled(self, text: str) -> str:
+        """What a message says, its commands carried out."""
+        answers = text.startswith("/answer")
+        body = text.removeprefix("/answer").strip() if answers else text
+        if body.startswith("/file "):
+            body = self._read_file(body.removeprefix("/file ").strip())
+        return f"{rules.ANSWER_MARKER}\n{body}" if answers else body
 
 
 class PersonCollaborator:

@@ -7,7 +7,8 @@ with its reason, and no other. This is the one place that turns unexpected excep
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from sweetrl.dialogue import rules as game
@@ -16,7 +17,18 @@ from sweetrl.dialogue.rules import Conclusion, Rules
 from sweetrl.errors import ConfigError, ModelError, StageError, UsageError
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.seeds import derive_seed
-from sweetrl.types import Ending, Episode, Failure, Message, Reply, Role, Task, Turn, episode_id
+from sweetrl.types import (
+    Ending,
+    Episode,
+    Failure,
+    Message,
+    Reply,
+    Role,
+    Task,
+    Turn,
+    episode_id,
+    history_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +48,20 @@ class Drafts:
     choose: Choose
     name: str
     """What records call the choice: dialogues with another one are another experiment."""
+
+
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """Where a dialogue begins: with the request, or in the middle of one that was held before."""
+
+    task: Task
+    attempt: int
+    seed: int
+    """What all its random choices derive from."""
+    past: tuple[Turn, ...] = ()
+    """Turns that have been taken, each with its reply."""
+    output: str | None = None
+    """What the agent puts out first; None asks the agent."""
 
 
 @dataclass
@@ -80,7 +106,6 @@ class _Table:
 
     agent: Agent
     collaborator: Collaborator
-    seed: int
     rules: Rules
     drafts: Drafts | None
     budget: Budget | None
@@ -115,45 +140,81 @@ async def roll_out(
     `budget` stops opening when another dialogue would hardly fit, and drops what is still open when it is
     spent. In both cases `progress.stopped` says why.
     """
-    if min(attempts, concurrency) < 1:
-        raise ConfigError(f"attempts ({attempts}) and concurrency ({concurrency}) must be at least 1")
+    if attempts < 1:
+        raise ConfigError(f"attempts ({attempts}) must be at least 1")
+    held = hold_dialogues(
+        _pending(tasks, attempts, seed, skip),
+        agent,
+        collaborator,
+        concurrency=concurrency,
+        rules=rules,
+        drafts=drafts,
+        budget=budget,
+        stop=stop,
+        progress=progress,
+    )
+    async with aclosing(held):
+        async for _, episode in held:
+            yield episode
+
+
+async def hold_dialogues(
+    openings: Iterator[Opening],
+    agent: Agent,
+    collaborator: Collaborator,
+    *,
+    concurrency: int = 64,
+    rules: Rules | None = None,
+    drafts: Drafts | None = None,
+    budget: Budget | None = None,
+    stop: asyncio.Event | None = None,
+    progress: Progress | None = None,
+) -> AsyncGenerator[tuple[Opening, Episode]]:
+    """Hold one dialogue from each opening and give them as they end, in any order.
+
+    An opening is taken when there is room for its dialogue. The rest is as in `roll_out`.
+    """
+    if concurrency < 1:
+        raise ConfigError(f"concurrency ({concurrency}) must be at least 1")
     progress = progress or Progress()
-    table = _Table(agent, collaborator, seed, rules or Rules(), drafts, budget, stop, progress)
-    todo = _pending(tasks, attempts, skip)
-    running: set[asyncio.Task[Episode | None]] = set()
+    table = _Table(agent, collaborator, rules or Rules(), drafts, budget, stop, progress)
+    running: dict[asyncio.Task[Episode | None], Opening] = {}
     ended: asyncio.Queue[asyncio.Task[Episode | None]] = asyncio.Queue()
 
     def open_more() -> None:
-        while len(running) < concurrency and _may_open(table) and (job := next(todo, None)):
-            held = asyncio.create_task(_Dialogue(*job, table).hold())
+        while progress.open < concurrency and _may_open(table) and (opening := next(openings, None)):
+            held = asyncio.create_task(_Dialogue(opening, table).hold())
             progress.open += 1
-            running.add(held)
+            running[held] = opening
             held.add_done_callback(progress.count)
-            held.add_done_callback(running.discard)
             held.add_done_callback(ended.put_nowait)
 
     try:
         open_more()
-        while running or not ended.empty():
+        while running:
             held = await _next_of(ended, budget)
             if held is None:
                 await _cancel(running)
-            elif not held.cancelled():
+                continue
+            opening = running.pop(held)
+            if not held.cancelled():
                 open_more()
                 if (episode := held.result()) is not None:
-                    yield episode
+                    yield opening, episode
     finally:
         await _cancel(running)
-    if progress.dropped or next(todo, None):
+    if progress.dropped or next(openings, None):
         progress.stopped = _reason(table)
 
 
-def _pending(tasks: Sequence[Task], attempts: int, skip: Callable[[str], bool]) -> Iterator[tuple[Task, int]]:
+def _pending(
+    tasks: Sequence[Task], attempts: int, seed: int, skip: Callable[[str], bool]
+) -> Iterator[Opening]:
     """All tasks once, then all again: an interrupted run has covered as many tasks as it could."""
     for attempt in range(attempts):
         for task in tasks:
             if not skip(episode_id(task.id, attempt)):
-                yield task, attempt
+                yield Opening(task, attempt, seed)
 
 
 def _may_open(table: _Table) -> bool:
@@ -183,8 +244,8 @@ async def _next_of(
         return None if ended.empty() else ended.get_nowait()
 
 
-async def _cancel(running: set[asyncio.Task[Episode | None]]) -> None:
-    tasks = list(running)
+async def _cancel(running: Iterable[asyncio.Task[Episode | None]]) -> None:
+    tasks = [task for task in running if not task.done()]
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -193,12 +254,12 @@ async def _cancel(running: set[asyncio.Task[Episode | None]]) -> None:
 class _Dialogue:
     """One dialogue in the making."""
 
-    def __init__(self, task: Task, attempt: int, table: _Table) -> None:
-        self._task = task
-        self._attempt = attempt
+    def __init__(self, opening: Opening, table: _Table) -> None:
+        self._task = opening.task
+        self._opening = opening
         self._table = table
-        self._turns: list[Turn] = []
-        self._history = [Message(Role.USER, task.request)]
+        self._turns = list(opening.past)
+        self._history = list(history_of(opening.task.request, opening.past))
         self._speaker = "agent"
 
     async def hold(self) -> Episode | None:
@@ -218,7 +279,7 @@ class _Dialogue:
             # Not us: something that the dialogue was waiting for had been cancelled.
             return self._failed(error)
         except Exception as error:
-            logger.exception("dialogue %s broke down", episode_id(self._task.id, self._attempt))
+            logger.exception("dialogue %s broke down", episode_id(self._task.id, self._opening.attempt))
             return self._failed(error)
 
     async def _take_turn(self) -> Conclusion | None:
@@ -241,6 +302,8 @@ class _Dialogue:
     async def _speak(self) -> str:
         """What the agent puts out; of several drafts, the one that is chosen."""
         self._speaker = "agent"
+        if self._opening.output is not None and len(self._turns) == len(self._opening.past):
+            return self._opening.output
         drafts = self._table.drafts
         count = 1 if drafts is None else drafts.count
         outputs = await self._table.agent.sample(self._history, n=count, seed=self._seed())
@@ -252,7 +315,7 @@ class _Dialogue:
     def _seed(self) -> int:
         """Of what is said next."""
         turn = (len(self._history) - 1) // 2
-        return derive_seed(self._table.seed, self._task.id, self._attempt, turn, self._speaker)
+        return derive_seed(self._opening.seed, self._task.id, self._opening.attempt, turn, self._speaker)
 
     def _failed(self, error: BaseException) -> Episode:
         message = " ".join(str(error).split())[:MESSAGE_CHARACTERS]
@@ -263,8 +326,8 @@ class _Dialogue:
     def _episode(self, ending: Ending, answer: str | None, failure: Failure | None = None) -> Episode:
         return Episode(
             task_id=self._task.id,
-            attempt=self._attempt,
-            seed=self._table.seed,
+            attempt=self._opening.attempt,
+            seed=self._opening.seed,
             agent=self._table.agent_name,
             collaborator=self._table.collaborator.name,
             request=self._task.request,

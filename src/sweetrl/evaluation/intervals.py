@@ -5,7 +5,7 @@ metric that rests on nothing has count 0 and None for its figures.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -72,30 +72,55 @@ def clustered_mean(
     totals, sizes = np.asarray(sums, np.float64), np.asarray(counts, np.int64)
     if totals.shape != sizes.shape or totals.ndim != 1:
         raise ValueError(f"one sum and one count per task, not {totals.shape} and {sizes.shape}")
-    totals, sizes = _in_order(totals[sizes > 0], sizes[sizes > 0])
-    count = int(sizes.sum())
-    if count == 0:
+    return ratio_of_sums(
+        name,
+        totals,
+        sizes.astype(np.float64),
+        count=int(sizes.sum()),
+        seed=seed,
+        unscored=unscored,
+        bounds=bounds,
+    )
+
+
+def ratio_of_sums(
+    name: str,
+    tops: NDArray[np.float64],
+    bottoms: NDArray[np.float64],
+    *,
+    count: int,
+    seed: int = 0,
+    unscored: int = 0,
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> Metric:
+    """The sum of `tops` by that of `bottoms`, one of each for a task, with the bootstrap over tasks.
+
+    A mean whose weights are any numbers from 0 on; `count` is how many items it rests on.
+    """
+    tops, bottoms = _in_order(tops[bottoms > 0], bottoms[bottoms > 0])
+    tasks = len(bottoms)
+    if tasks == 0:
         return Metric(name, None, None, None, 0, unscored)
-    mean = float(totals.sum() / count)
-    if len(sizes) == 1:
+    ratio = float(tops.sum() / bottoms.sum())
+    if tasks == 1:
         low, high = bounds
-    elif np.ptp(totals / sizes) <= SAME * (bounds[1] - bounds[0]):
-        low, high = _unanimous(mean, len(sizes), bounds)
+    elif np.ptp(tops / bottoms) <= SAME * (bounds[1] - bounds[0]):
+        low, high = _unanimous(ratio, tasks, bounds)
     else:
-        low, high = middle(_resampled_means(totals, sizes, seed), len(sizes))
-    return Metric(name, mean, low, high, count, unscored)
+        low, high = middle(_resampled_ratios(tops, bottoms, seed), tasks)
+    return Metric(name, ratio, low, high, count, unscored)
 
 
 def _in_order(
-    totals: NDArray[np.float64], sizes: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    tops: NDArray[np.float64], bottoms: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The tasks sorted, and sums without what depends on the order of their terms.
 
     Dialogues end in any order. The same ones must give the same figures all the same.
     """
-    totals = np.round(totals, 12)
-    order = np.lexsort((sizes, totals))
-    return totals[order], sizes[order]
+    tops, bottoms = np.round(tops, 14), np.round(bottoms, 14)
+    order = np.lexsort((bottoms, tops))
+    return tops[order], bottoms[order]
 
 
 def middle(draws: NDArray[np.float64], tasks: int) -> tuple[float, float]:
@@ -126,12 +151,17 @@ def _unanimous(mean: float, tasks: int, bounds: tuple[float, float]) -> tuple[fl
     return mean - others * (mean - bounds[0]), mean + others * (bounds[1] - mean)
 
 
-def _resampled_means(totals: NDArray[np.float64], sizes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+def _resampled_ratios(
+    tops: NDArray[np.float64], bottoms: NDArray[np.float64], seed: int
+) -> NDArray[np.float64]:
+    return np.concatenate(
+        [tops[drawn].sum(axis=1) / bottoms[drawn].sum(axis=1) for drawn in drawn_tasks(len(tops), seed)]
+    )
+
+
+def drawn_tasks(tasks: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Which tasks each resample is made of, one row each, in batches that bound memory."""
     generator = np.random.default_rng(seed)
-    tasks = len(sizes)
     batch = max(1, min(RESAMPLES, BATCH_ENTRIES // tasks))
-    means = []
     for start in range(0, RESAMPLES, batch):
-        drawn = generator.integers(tasks, size=(min(batch, RESAMPLES - start), tasks))
-        means.append(totals[drawn].sum(axis=1) / sizes[drawn].sum(axis=1))
-    return np.concatenate(means)
+        yield generator.integers(tasks, size=(min(batch, RESAMPLES - start), tasks))

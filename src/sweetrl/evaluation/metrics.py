@@ -84,6 +84,25 @@ def measure(
     )
 
 
+def figures_by_task(
+    tasks: Mapping[str, Task],
+    episodes: Iterable[Episode],
+    verdicts: Iterable[Verdict],
+    *,
+    tracker: FactTracker | None = None,
+) -> dict[str, dict[str, float]]:
+    """The same figures by name, task by task: the mean over the attempts at each."""
+    dialogues = _Dialogues(tasks, tracker)
+    for episode in episodes:
+        dialogues.add(episode)
+    tally = TaskTally(dialogues.known(verdicts))
+    return {
+        "success": {task: tally.success(task) for task in tally.answers},
+        "reward": {task: tally.reward(task) for task in tally.answers},
+        **{name: sums.means() for name, sums in dialogues.sums().items()},
+    }
+
+
 class _Sums:
     """A figure of each dialogue, added up by task."""
 
@@ -94,6 +113,9 @@ class _Sums:
     def add(self, task: str, amount: float) -> None:
         self.sums[task] = self.sums.get(task, 0.0) + amount
         self.counts[task] = self.counts.get(task, 0) + 1
+
+    def means(self) -> dict[str, float]:
+        return {task: total / self.counts[task] for task, total in self.sums.items()}
 
     def mean(self, name: str, bounds: tuple[float, float] = (0.0, 1.0)) -> Metric:
         return clustered_mean(name, list(self.sums.values()), list(self.counts.values()), bounds=bounds)
@@ -141,6 +163,12 @@ class _Dialogues:
                 yield verdict
             elif verdict.episode_id not in self.failed:
                 raise DataError(f"a verdict is on {verdict.episode_id}, which is not among the episodes")
+
+    def sums(self) -> dict[str, _Sums]:
+        if self._tracker is None:
+            return {"turns": self.turns}
+        asking = {"coverage": self._coverage, "repeats": self._repeats, "premature": self._premature}
+        return {"turns": self.turns, **asking}
 
     def metrics(self, turn_limit: int) -> Iterable[Metric]:
         yield self.turns.mean("turns", (1, turn_limit))

@@ -7,7 +7,7 @@ of similar length go together, and all processes make the same number of passes,
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
@@ -94,6 +94,8 @@ class TokenBatch:
     """(spans,): summed log-probability under the seed model; zeros where no loss needs it."""
     weights: Tensor
     """(examples,): shares in the mean over the optimiser step."""
+    vision: dict[str, Tensor] = field(default_factory=dict)
+    """What a model that sees is given beside the rows, in its own words."""
 
     @property
     def span_count(self) -> int:
@@ -112,7 +114,8 @@ class TokenBatch:
 
     def to(self, device: torch.device) -> Self:
         """The same batch on a device."""
-        return replace(self, **{name: value.to(device) for name, value in vars(self).items()})
+        moved = {name: value.to(device) for name, value in vars(self).items() if name != "vision"}
+        return replace(self, **moved, vision={name: value.to(device) for name, value in self.vision.items()})
 
 
 def collate(examples: Sequence[Example], *, pad: int) -> TokenBatch:

@@ -5,6 +5,7 @@
         sweetrl.json        the same for programs; written first without, at last with the time of the end
         log.jsonl           what was logged at each step
         checkpoints/checkpoint-N/   what an interrupted run goes on from
+        references/         pictures of the reference pages, for a critic that sees
 
 A folder gets its name when it is complete, and of the trained model the configuration comes last, without
 which nothing can be loaded. So nothing half-written is ever taken for finished.
@@ -33,6 +34,8 @@ CARD = "sweetrl.json"
 LOG = "log.jsonl"
 STAGING = ".saving"
 ADAPTER = "adapter"
+REFERENCES = "references"
+"""Pictures of pages that a critic is shown: made before the run begins."""
 LAST_FILES = ("config.json", "adapter_config.json")
 HARMLESS = ("tokens_per_pass", "gradient_checkpointing")
 """Settings that a resumed run may change: they decide about memory, not about the result."""
@@ -132,12 +135,18 @@ class RunFolder:
             self._take_lock()
         except OSError as error:
             raise unwritable(self.path, error) from error
+        self.refuse_foreign()
         if not (self.path / CARD).exists():
-            if any(entry.name != ".lock" for entry in self.path.iterdir()):
-                raise UsageError(f"{self.path}: is not empty and no training run; choose another with -o")
             write_training_card(self.path, card)
             return card
         return self._go_on(card)
+
+    def refuse_foreign(self) -> None:
+        """Refuse a folder with files of others in it."""
+        if not self.path.is_dir() or (self.path / CARD).exists():
+            return
+        if any(entry.name not in (".lock", REFERENCES) for entry in self.path.iterdir()):
+            raise UsageError(f"{self.path}: is not empty and no training run; choose another with -o")
 
     def join(self, card: TrainingCard) -> TrainingCard:
         """For the other processes of a run, which claim nothing: the card if all is done, or else `card`."""

@@ -20,7 +20,7 @@ import msgspec
 import torch
 from msgspec import Struct
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
 from sweetrl.errors import DataError, ModelError, UsageError
 from sweetrl.learning.heads import candidate_scores, load_score_head
@@ -30,6 +30,7 @@ from sweetrl.learning.reference import model_digest
 from sweetrl.learning.settings import CriticKind
 from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates, TooLongError
 from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
+from sweetrl.models.shipped import located
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
 from sweetrl.protocols import TurnCritic
 from sweetrl.records import unreadable, write_atomically
@@ -61,6 +62,8 @@ class CriticCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Context: longer histories lose their oldest turns."""
     start: float = EVEN_CHANCE
     """Of a value function: its value before the first turn, the share of successes that it was trained on."""
+    vision: bool = False
+    """Whether it is shown the reference page as a picture (see `vision.py`)."""
 
 
 def write_critic_card(folder: Path, card: CriticCard) -> None:
@@ -242,21 +245,23 @@ def _chance(logit: float) -> float:
 def load_critic(folder: Path) -> TurnCritic:
     """The critic that training left in a folder."""
     card = read_critic_card(folder)
+    if card.vision:
+        raise UsageError(f"{folder}: this critic sees pages; load it with load_seeing_critic")
     model = load_network(str(folder))
     reading = _reading(folder, card)
     if card.kind is not CriticKind.ADVANTAGE:
         load_score_head(model, folder)
-        name = _name(f"critic:{folder.name}", card, model)
+        name = critic_name(f"critic:{folder.name}", card, model)
         return HeadCritic(model, card.kind, reading, name=name, start=card.start)
     if card.reference is None:
         raise DataError("names no reference model to measure advantages against", path=folder / CRITIC_CARD)
     reference = load_network(card.reference)
     _check_alike(folder, model, card.reference, reference)
-    name = _name(f"critic:{folder.name}", card, model, reference)
+    name = critic_name(f"critic:{folder.name}", card, model, reference)
     return LogRatioCritic(model, reference, reading, card.normalisation, name=name)
 
 
-def _name(label: str, told: CriticCard | str, *models: Any) -> str:
+def critic_name(label: str, told: CriticCard | str, *models: Any) -> str:
     """A label with a mark that changes whenever an advantage could."""
     parts = [msgspec.json.encode(told).decode(), *map(model_digest, models)]
     return f"{label}@{digest(' '.join(parts))[:8]}"
@@ -280,17 +285,17 @@ def load_knowing_critic(path: str, *, privileged: Prompt | None = None) -> Knowi
         lambda task: tell_secret(privileged or privileged_prompt(task.kind), task),
     )
     told = "" if privileged is None else privileged.text
-    return KnowingCritic(model, reading, name=_name(f"zero:hf:{path}", told, model))
+    return KnowingCritic(model, reading, name=critic_name(f"zero:hf:{path}", told, model))
 
 
-def load_network(path: str) -> Any:
-    """A causal language model for reading, on the GPU if there is one; refuses one with missing weights."""
+def load_network(path: str, *, vision: bool = False) -> Any:
+    """A language model for reading, on the GPU if there is one; refuses one with missing weights."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     dtype = torch.float32 if device.type == "cpu" else "auto"
-    load: Any = AutoModelForCausalLM.from_pretrained
+    load: Any = (AutoModelForImageTextToText if vision else AutoModelForCausalLM).from_pretrained
     try:
         with no_progress_bars():
-            model, found = load(path, dtype=dtype, output_loading_info=True)
+            model, found = load(located(path), dtype=dtype, output_loading_info=True)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a language model from there: {reason}") from error
@@ -299,14 +304,14 @@ def load_network(path: str) -> Any:
             f"{path}: the weights are of another architecture than the {model.config.model_type} that config.json "
             f"names: {sorted(found['missing_keys'])[0]} is missing; give the folder that they were saved to"
         )
-    if device.type == "cpu" and model.config._attn_implementation == "sdpa":
+    if device.type == "cpu" and not vision and model.config._attn_implementation == "sdpa":
         model.set_attn_implementation(GROUPED_ATTENTION)
     return model.to(device).eval()
 
 
 def _encoder(path: str, max_tokens: int) -> DialogueEncoder:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
+        tokenizer = AutoTokenizer.from_pretrained(located(path))
     except (OSError, ValueError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a tokenizer from there: {reason}") from error

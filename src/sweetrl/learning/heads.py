@@ -4,7 +4,7 @@ The head is a submodule of the language model, so that whatever trains, shards o
 it along. In a finished folder it has a file of its own, beside a language model that loads as any other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +46,14 @@ def turn_scores(model: Any, batch: TokenBatch, kind: CriticKind) -> Tensor:
 
 @torch.no_grad()
 def candidate_scores(
-    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]], kind: CriticKind
+    model: Any,
+    prefix: Sequence[int],
+    continuations: Sequence[Sequence[int]],
+    kind: CriticKind,
+    vision: Mapping[str, Tensor] | None = None,
 ) -> Tensor:
     """The head's number for each continuation of one prefix, equal to `turn_scores` on the whole sequences."""
-    states = candidate_states(model, prefix, continuations)
+    states = candidate_states(model, prefix, continuations, vision)
     if kind is CriticKind.VALUE:
         return _score(
             model, torch.stack([torch.cat([states.prefix, each])[-1] for each in states.continuations])

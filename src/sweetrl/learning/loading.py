@@ -8,8 +8,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoTokenizer,
     PreTrainedModel,
     set_seed,
@@ -18,38 +20,41 @@ from transformers import (
 from sweetrl.errors import UsageError
 from sweetrl.learning.heads import SCORE_HEAD, add_score_head, save_score_head
 from sweetrl.learning.settings import LoraSettings, Method, Precision, TrainingSettings
+from sweetrl.models.shipped import located
 
 
 def load_tokenizer(path: str) -> Any:
     """The tokenizer of a folder or hub model."""
     try:
-        return AutoTokenizer.from_pretrained(path)
+        return AutoTokenizer.from_pretrained(located(path))
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
 
 
-def load_config(path: str) -> Any:
+def load_config(path: str, *, vision: bool = False) -> Any:
     """The configuration of a folder or hub model, with the attention that training uses."""
+    known: Any = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING if vision else MODEL_FOR_CAUSAL_LM_MAPPING
     try:
-        config = AutoConfig.from_pretrained(path)
+        config = AutoConfig.from_pretrained(located(path))
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
-    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise _unloadable(path, ValueError(f"the architecture {config.model_type} is none"))
-    config._attn_implementation = _attention(config)
+    if type(config) not in known:
+        raise _unloadable(path, ValueError(f"the architecture {config.model_type} is none"), vision=vision)
+    config._attn_implementation = _attention(known[type(config)])
     return config
 
 
-def _attention(config: Any) -> str:
+def _attention(known: Any) -> str:
     """PyTorch's, unless the architecture computes what that does not (Gemma 2 caps the logits of attention)."""
-    known: Any = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
     classes = known if isinstance(known, tuple) else (known,)
     return "sdpa" if all(each._supports_sdpa for each in classes) else "eager"
 
 
-def longest_context(path: str, wanted: int | None) -> int:
+def longest_context(path: str, wanted: int | None, *, vision: bool = False) -> int:
     """Tokens in the longest sequence: what is wanted, or the paper's, as far as the model reads."""
-    window = getattr(load_config(path).get_text_config(decoder=True), "max_position_embeddings", None)
+    window = getattr(
+        load_config(path, vision=vision).get_text_config(decoder=True), "max_position_embeddings", None
+    )
     asked = wanted or TrainingSettings(method=Method.RFT).max_tokens
     return asked if window is None else min(asked, window)
 
@@ -66,10 +71,10 @@ def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:
     """
     set_seed(settings.seed)
     options = _sharded(shard, settings) if shard > 1 else {}
-    attention = load_config(path)._attn_implementation
+    attention = load_config(path, vision=settings.vision)._attn_implementation
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            path, dtype=_weights(settings), attn_implementation=attention, **options
+        model = _model_class(vision=settings.vision).from_pretrained(
+            located(path), dtype=_weights(settings), attn_implementation=attention, **options
         )
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
@@ -78,6 +83,10 @@ def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:
     if settings.lora is not None:
         model = _with_adapters(model, settings.lora, has_head=settings.has_head)
     return model
+
+
+def _model_class(*, vision: bool) -> Any:
+    return AutoModelForImageTextToText if vision else AutoModelForCausalLM
 
 
 def _sharded(processes: int, settings: TrainingSettings) -> dict[str, Any]:
@@ -126,11 +135,16 @@ def save_plain(model: Any, folder: Path, weights: dict[str, Tensor] | None = Non
         save_score_head(model, folder)
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """All weights of a folder, however many files they are in."""
+def read_weights(folder: Path, *, vision: bool = False) -> dict[str, Tensor]:
+    """All weights of a folder by the names of the layers, however many files they are in."""
     weights: dict[str, Tensor] = {}
     for file in sorted(folder.glob("*.safetensors")):
         weights |= load_file(file)
+    if vision:
+        # In the files of some architectures layers have other names than in the model: only it knows both.
+        model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
+        head = {name: value for name, value in weights.items() if name.startswith(SCORE_HEAD)}
+        return {**model.state_dict(), **head}
     return weights
 
 
@@ -140,6 +154,7 @@ def _without_adapters(settings: TrainingSettings) -> TrainingSettings:
     return replace(settings, lora=None, precision=Precision.FLOAT32)
 
 
-def _unloadable(path: str, error: Exception) -> UsageError:
+def _unloadable(path: str, error: Exception, *, vision: bool = False) -> UsageError:
     reason = str(error).strip().split("\n", maxsplit=1)[0]
-    return UsageError(f"{path}: cannot load a causal language model from there: {reason}")
+    kind = "vision-language" if vision else "causal language"
+    return UsageError(f"{path}: cannot load a {kind} model from there: {reason}")

@@ -6,7 +6,7 @@ share the keys and values of the history.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -71,6 +71,13 @@ def _inputs(batch: TokenBatch) -> dict[str, Any]:
             "position_ids": batch.positions,
             "use_cache": False,
         }
+    if batch.vision:
+        return {
+            "input_ids": batch.ids,
+            "attention_mask": batch.attention,
+            "use_cache": False,
+            **batch.vision,
+        }
     # Padding stands on the right, where no token of a causal model sees it: no mask is quicker.
     return {"input_ids": batch.ids, "use_cache": False}
 
@@ -87,18 +94,23 @@ class CandidateStates:
 
 @torch.no_grad()
 def candidate_states(
-    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]]
+    model: Any,
+    prefix: Sequence[int],
+    continuations: Sequence[Sequence[int]],
+    vision: Mapping[str, Tensor] | None = None,
 ) -> CandidateStates:
     """Run the network once over the prefix, then over all continuations at a time.
 
     Equal to a run over `prefix + continuation` for each, at a fraction of the cost. A network that remembers
-    something else than keys and values makes those runs.
+    something else than keys and values makes those runs. `vision` is what a model that sees is given beside the
+    prefix.
     """
     cache = DynamicCache(config=model.config)
+    seen = {name: value.to(model.device) for name, value in (vision or {}).items()}
     if not all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in cache.layers):
-        return _states_of_whole(model, prefix, continuations)
+        return _states_of_whole(model, prefix, continuations, seen)
     before = torch.tensor([prefix], device=model.device)
-    read = _run_body(model, input_ids=before, past_key_values=cache, use_cache=True)
+    read = _run_body(model, input_ids=before, past_key_values=cache, use_cache=True, **seen)
     rows = max(1, CACHED_TOKENS_AT_ONCE // (len(prefix) + max(map(len, continuations))))
     states: list[Tensor] = []
     for start in range(0, len(continuations), rows):
@@ -112,10 +124,10 @@ def candidate_states(
 
 
 def _states_of_whole(
-    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]]
+    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]], seen: dict[str, Tensor]
 ) -> CandidateStates:
     runs = [
-        _run_body(model, input_ids=_padded([[*prefix, *each]], model.device), use_cache=False)[0]
+        _run_body(model, input_ids=_padded([[*prefix, *each]], model.device), use_cache=False, **seen)[0]
         for each in continuations
     ]
     return CandidateStates(runs[0][: len(prefix)], [run[len(prefix) :] for run in runs])

@@ -37,7 +37,7 @@ class Muon(Optimizer):
 def orthogonal(matrix: Tensor) -> Tensor:
     """Nearly the closest matrix whose singular values are all 1."""
     a, b, c = _QUINTIC
-    found = matrix / (matrix.norm() + 1e-7)
+    found: Tensor = matrix / (matrix.norm() + 1e-7)
     tall = found.shape[0] > found.shape[1]
     found = found.T if tall else found
     for _ in range(_ITERATIONS):

@@ -62,6 +62,8 @@ class TrainingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Of an advantage critic only."""
     privileged: bool = True
     """Whether a critic sees the reference; False is an ablation."""
+    vision: bool = False
+    """Whether a critic sees the reference as a picture, for frontend tasks; takes a vision-language model."""
     epochs: Positive = 4
     """Passes over the data."""
     batch_size: Positive = 8

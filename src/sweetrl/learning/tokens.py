@@ -9,6 +9,7 @@ every template, whatever it trims, merges, moves or adds, and nothing is ever se
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 from jinja2 import TemplateError
@@ -41,6 +42,8 @@ class EncodedSequence:
     """For each token the turn (from 0) that it was said in, its end-of-turn token included, or `NO_TURN`."""
     cut: int = 0
     """Old turns left out of the history to fit the context."""
+    picture: Path | None = None
+    """What is shown to a critic that sees; its tokens are among the `ids`."""
 
 
 @dataclass(frozen=True)
@@ -214,13 +217,17 @@ class DialogueEncoder:
     def _render(self, messages: Sequence[Message], *, prompt: bool) -> str:
         if any(message.images for message in messages):
             raise UsageError("models are trained on text only; leave dialogues with images out")
-        chat = [{"role": str(message.role), "content": message.text} for message in messages]
+        chat = self._chat(messages)
         try:
             text: str = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=prompt)
         except TemplateError as error:
             where = self.tokenizer.name_or_path
             raise UsageError(f"{where}: the chat template refuses the dialogue: {error}") from error
         return text
+
+    def _chat(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """The messages as the chat template takes them."""
+        return [{"role": str(message.role), "content": message.text} for message in messages]
 
 
 def _opened(history: Sequence[Message], system: str | None, privileged: str | None) -> list[Message]:

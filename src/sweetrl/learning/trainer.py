@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
@@ -48,8 +49,10 @@ from sweetrl.learning.critics import EVEN_CHANCE, CriticCard, write_critic_card
 from sweetrl.learning.datasets import Dataset
 from sweetrl.learning.loading import load_model, merge_adapter, read_weights, save_plain
 from sweetrl.learning.objectives import Objective, Outcome, objective
+from sweetrl.learning.pictures import PictureReader
 from sweetrl.learning.reference import reference_logprobs
 from sweetrl.learning.settings import Method, Precision, TrainingSettings
+from sweetrl.learning.vision import collate_seeing
 
 
 @dataclass(frozen=True)
@@ -85,14 +88,23 @@ _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 # ---------------------------------------------------------------- data
 
 
+Collate = Callable[[Sequence[Example]], TokenBatch]
+
+
 class StepsOfRun(TorchDataset[list[TokenBatch]]):
     """The batches of one process for each optimiser step of a run, all epochs in a row."""
 
     def __init__(
-        self, examples: list[Example], settings: TrainingSettings, *, pad: int, processes: int, process: int
+        self,
+        examples: list[Example],
+        settings: TrainingSettings,
+        collate: Collate,
+        *,
+        processes: int,
+        process: int,
     ) -> None:
         self.examples = examples
-        self._pad = pad
+        self._collate = collate
         self._process = process
         self._dealer = Dealer(
             [(len(example.rows), example.length) for example in examples],
@@ -122,7 +134,7 @@ class StepsOfRun(TorchDataset[list[TokenBatch]]):
 
     def _batch(self, each: Pass, scale: float) -> TokenBatch:
         """Weights make a sum over passes, and then a mean over processes, the mean over the step."""
-        batch = collate([self.examples[index] for index in each.indices], pad=self._pad)
+        batch = self._collate([self.examples[index] for index in each.indices])
         return replace(batch, weights=batch.weights * (scale if each.counted else 0.0))
 
 
@@ -161,7 +173,7 @@ class TurnTrainer(Trainer):
         self._steps = StepsOfRun(
             data.examples,
             card.settings,
-            pad=tokenizer.pad_token_id or 0,
+            _collate(tokenizer, card.settings),
             processes=self.args.world_size,
             process=self.args.process_index,
         )
@@ -305,11 +317,12 @@ class TurnTrainer(Trainer):
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         own: Any = self.model if model is None else model
         whole = self._settings.lora is None
-        if whole and not self.is_fsdp_enabled:
+        vision = self._settings.vision
+        if whole and not vision and not self.is_fsdp_enabled:
             shapes = {name: tuple(value.shape) for name, value in own.state_dict().items()}
             check_architecture(Path(resume_from_checkpoint), shapes)
-        if whole and self.is_distributed_loading_by_transformers:
-            weights: dict[str, Any] = read_weights(Path(resume_from_checkpoint))
+        if whole and (vision or self.is_distributed_loading_by_transformers):
+            weights: dict[str, Any] = read_weights(Path(resume_from_checkpoint), vision=vision)
             set_model_state_dict(own, weights, options=_WHOLE)
         else:
             super()._load_from_checkpoint(resume_from_checkpoint, model)
@@ -357,6 +370,13 @@ class TurnTrainer(Trainer):
         return changed(self._card, metrics={name: float(value) for name, value in logged.items()})
 
 
+def _collate(tokenizer: Any, settings: TrainingSettings) -> Collate:
+    """How examples become batches; models that see have a processor in place of a tokenizer."""
+    if settings.vision:
+        return partial(collate_seeing, pictures=PictureReader(tokenizer))
+    return partial(collate, pad=tokenizer.pad_token_id or 0)
+
+
 def _critic_card(card: TrainingCard) -> CriticCard:
     """What the critic's users must know."""
     settings = card.settings
@@ -369,6 +389,7 @@ def _critic_card(card: TrainingCard) -> CriticCard:
         system=card.system,
         max_tokens=settings.max_tokens,
         start=EVEN_CHANCE if card.success_rate is None else card.success_rate,
+        vision=settings.vision,
     )
 
 
@@ -403,7 +424,8 @@ def _arguments(
         disable_tqdm=True,
         log_level="error",
         log_level_replica="error",
-        ddp_find_unused_parameters=False,
+        # Vision towers have layers that nothing reads.
+        ddp_find_unused_parameters=settings.vision,
         remove_unused_columns=False,
     )
 

@@ -93,6 +93,6 @@ def collaborator_prompt(kind: Kind, *, pictures: bool = False) -> Prompt:
     return load(f"collaborator-{kind}-vision" if pictures else f"collaborator-{kind}")
 
 
-def privileged_prompt(kind: Kind) -> Prompt:
+def privileged_prompt(kind: Kind, *, pictures: bool = False) -> Prompt:
     """What a critic is told of a task's secret, before the request. Agents never see it."""
-    return load(f"privileged-{kind}")
+    return load(f"privileged-{kind}-vision" if pictures else f"privileged-{kind}")

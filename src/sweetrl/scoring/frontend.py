@@ -6,6 +6,8 @@ or a reference that cannot be shown, leaves the episode unscored.
 
 import asyncio
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from sweetrl.errors import DataError, PageError, RenderError, StageError
 from sweetrl.protocols import Renderer
@@ -18,6 +20,7 @@ from sweetrl.types import (
     Failure,
     FrontendSecret,
     Outcome,
+    Screenshots,
     Shot,
     Task,
     Verdict,
@@ -37,14 +40,35 @@ _PAGE = re.compile(
 _MARKUP = re.compile(r"<[a-z!/][^<>]*>", re.IGNORECASE)
 
 
+@dataclass(frozen=True)
+class _Judgement:
+    """What there is to say of an answer, its episode apart."""
+
+    reward: float | None
+    checks: tuple[Check, ...] = ()
+    screenshots: Screenshots | None = None
+    failure: Failure | None = None
+
+
 class FrontendScorer:
     """A `Scorer` for frontend tasks. Its renderer should remember references, and is its owner's to close."""
 
-    def __init__(self, references: Renderer, answers: Renderer, similarity: Similarity) -> None:
-        """`references` shows the pages that come again and again, `answers` those that come once."""
+    def __init__(
+        self,
+        references: Renderer,
+        answers: Renderer,
+        similarity: Similarity,
+        *,
+        keep: Callable[[bytes], str] | None = None,
+    ) -> None:
+        """`references` shows the pages that come again and again, `answers` those that come once.
+
+        `keep` stores a picture and returns its content hash; without it verdicts name no screenshots.
+        """
         self._references = references
         self._answers = answers
         self._similarity = similarity
+        self._keep = keep
 
     @property
     def name(self) -> str:
@@ -53,29 +77,44 @@ class FrontendScorer:
 
     async def score(self, task: Task, episode: Episode) -> Verdict:
         """Judge the episode's last page; unscored if it failed for reasons of ours, or the browser does."""
-        failure = episode.failure if episode.ending is Ending.FAILED else None
-        if failure is None:
-            try:
-                return self._verdict(task, episode, *await self._judge(task, episode.answer))
-            except StageError as error:
-                failure = Failure("score", type(error).__name__, str(error))
-        return self._verdict(task, episode, None, (), failure)
+        if episode.ending is Ending.FAILED and episode.failure is not None:
+            return self._verdict(task, episode, _Judgement(None, failure=episode.failure))
+        try:
+            judgement = await self._judge(task, episode.answer)
+        except StageError as error:
+            judgement = _Judgement(None, failure=Failure("score", type(error).__name__, str(error)))
+        return self._verdict(task, episode, judgement)
 
-    async def _judge(self, task: Task, answer: str | None) -> tuple[float, tuple[Check, ...]]:
+    async def _judge(self, task: Task, answer: str | None) -> _Judgement:
         page = page_in(answer)
         if page is None:
-            return 0.0, (Check("page", Outcome.UNUSABLE, "no page"),)
+            return _unusable("no page", await self._kept_reference(task))
         reference, shown = await asyncio.gather(
             self.reference(task), self._answers.render(page), return_exceptions=True
         )
         if isinstance(reference, BaseException):
             raise reference
         if isinstance(shown, PageError):
-            return 0.0, (Check("page", Outcome.UNUSABLE, str(shown)),)
+            return _unusable(str(shown), self._kept(reference))
         if isinstance(shown, BaseException):
             raise shown
         likeness = await self._similarity.compare(reference, shown)
-        return likeness.score, _checks(likeness)
+        return _Judgement(likeness.score, _checks(likeness), self._kept(reference, shown))
+
+    def _kept(self, reference: Shot, answer: Shot | None = None) -> Screenshots | None:
+        """The pictures, stored if they are to be."""
+        if self._keep is None:
+            return None
+        return Screenshots(self._keep(reference.png), None if answer is None else self._keep(answer.png))
+
+    async def _kept_reference(self, task: Task) -> Screenshots | None:
+        """The reference alone, for those who look at the verdict: the reward does not depend on it."""
+        if self._keep is None:
+            return None
+        try:
+            return self._kept(await self.reference(task))
+        except RenderError:
+            return None
 
     async def reference(self, task: Task) -> Shot:
         """The reference's picture. `RenderError` if there is none, whoever is to blame."""
@@ -85,14 +124,8 @@ class FrontendScorer:
         except PageError as error:
             raise RenderError(f"the reference of {task.id} cannot be shown: {error}") from error
 
-    def _verdict(
-        self,
-        task: Task,
-        episode: Episode,
-        reward: float | None,
-        checks: tuple[Check, ...],
-        failure: Failure | None = None,
-    ) -> Verdict:
+    def _verdict(self, task: Task, episode: Episode, judgement: _Judgement) -> Verdict:
+        reward = judgement.reward
         return Verdict(
             task_id=task.id,
             episode_id=episode.id,
@@ -100,8 +133,9 @@ class FrontendScorer:
             answer_digest=digest(episode.answer),
             reward=reward,
             success=reward is not None and reward >= SUCCESS,
-            checks=checks,
-            failure=failure,
+            checks=judgement.checks,
+            screenshots=judgement.screenshots,
+            failure=judgement.failure,
         )
 
 
@@ -123,6 +157,10 @@ def page_in(answer: str | None) -> str | None:
     if fenced:
         return fenced[-1]
     return text if _MARKUP.match(text.lstrip()) else None
+
+
+def _unusable(reason: str, screenshots: Screenshots | None) -> _Judgement:
+    return _Judgement(0.0, (Check("page", Outcome.UNUSABLE, reason),), screenshots)
 
 
 def _checks(likeness: Likeness) -> tuple[Check, ...]:

@@ -19,21 +19,23 @@ from sweetrl.types import BackendSecret, Message, Role, Task
 class Habits(Struct, frozen=True, kw_only=True):
     """How the programmer of the corpus behaves, as chances."""
 
-    follow: float = 0.42
+    follow: float = 0.5
     """That a question follows a hint of the request that was not asked about yet."""
     wander: float = 0.6
     """That another question is about a fact, and not about something that never matters."""
-    repeat: float = 0.03
+    repeat: float = 0.01
     """That a question was asked before."""
-    hurry: float = 0.12
+    hurry: float = 0.11
     """That a turn answers although a hint was not asked about."""
     finish: float = 0.5
     """That a turn answers when all hints were."""
-    guess: float = 0.5
+    guess: float = 0.25
     """That the code guesses what a hint suggests and nobody told."""
 
 
 HABITS = Habits()
+HABITUAL = 2
+"""How many ways of asking about a fact the programmer has."""
 TURN_LIMIT = 8
 ANSWER = "I WANT TO ANSWER:\n"
 
@@ -73,7 +75,7 @@ class _Programmer:
         if fact is None:
             question, reply = self._irrelevant.pop(), self._rng.choice(IGNORANCE)
         else:
-            question, reply = self._rng.choice(fact.questions), self._reply(fact)
+            question, reply = self._rng.choice(fact.questions[:HABITUAL]), self._reply(fact)
             self._asked.append(fact)
         return [Message(Role.ASSISTANT, question), Message(Role.USER, reply)]
 

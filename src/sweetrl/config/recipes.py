@@ -1,28 +1,13 @@
-"""Recipes: one TOML file says a whole experiment, and `--set key=value` changes it.
+"""What a recipe says: one experiment, section by section."""
 
-Reading finds all faults at once and names each by its key, unknown keys with a suggestion.
-"""
+from typing import Annotated, Literal
 
-import tomllib
-from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
-
-import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import fields
 
-from sweetrl.errors import ConfigError
-
-T = TypeVar("T", bound=Struct)
 Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Rate = Annotated[float, Meta(gt=0)]
 Name = Annotated[str, Meta(min_length=1)]
-
-
-# ---------------------------------------------------------------- what a recipe says
 
 
 class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,11 +51,9 @@ class PairSettings(Section, frozen=True, kw_only=True):
     margin: NotNegative | None = None
 
 
-class TrainSettings(Section, frozen=True, kw_only=True):
+class TrainNumbers(Section, frozen=True, kw_only=True):
     """The numbers of one training run; the paper's (table 5) are the command's defaults."""
 
-    model: Name
-    """The seed model: a folder, or a name on the hub."""
     epochs: Positive | None = None
     batch_size: Positive | None = None
     learning_rate: Rate | None = None
@@ -94,7 +77,14 @@ class TrainSettings(Section, frozen=True, kw_only=True):
     """Words in front of `-m sweetrl`, such as those of torchrun or accelerate; empty for this Python."""
 
 
-class CriticSettings(TrainSettings, frozen=True, kw_only=True):
+class TrainSettings(TrainNumbers, frozen=True, kw_only=True):
+    """One training run."""
+
+    model: Name
+    """The seed model: a folder, a name on the hub, or one that ships."""
+
+
+class CriticNumbers(TrainNumbers, frozen=True, kw_only=True):
     """The same for a critic."""
 
     kind: Literal["advantage", "value", "regression"] | None = None
@@ -102,20 +92,36 @@ class CriticSettings(TrainSettings, frozen=True, kw_only=True):
     """Of an advantage critic."""
     blind: bool = False
     """Do not show it the reference (ablation)."""
+    prompt: Name | None = None
+    """What it is told of the reference: a file with the field {hidden_information}, or a prompt that ships."""
 
 
-class CandidateSettings(Section, frozen=True, kw_only=True):
-    """How candidates are drawn, and who ranks them."""
+class CriticSettings(CriticNumbers, frozen=True, kw_only=True):
+    """One training run of a critic."""
+
+    model: Name
+    """The seed model, as for a policy."""
+
+
+class DrawSettings(Section, frozen=True, kw_only=True):
+    """How candidates are drawn."""
 
     n: Positive = 16
     """Candidates for each turn (paper, section 4.2)."""
     concurrency: Positive | None = None
+    rank_concurrency: Positive | None = None
+
+
+class CandidateSettings(DrawSettings, frozen=True, kw_only=True):
+    """How candidates are drawn, and who ranks them."""
+
     critic: Name | None = None
     """A critic as `sweetrl rank` takes it, in place of one that the recipe trains."""
+    critic_prompt: Name | None = None
+    """What it is told of the reference, if it is one of the kind `zero:`."""
     judge_prompt: Name | None = None
     """A file that asks a judge among the critics."""
     judge_rounds: Positive | None = None
-    rank_concurrency: Positive | None = None
 
 
 class TurnPairSettings(Section, frozen=True, kw_only=True):
@@ -191,98 +197,3 @@ class Recipe(Section, frozen=True, kw_only=True):
             raise ValueError(f"method '{self.method}' trains a policy; add a section [policy] with its model")
         if self.method == "sweet" and (self.critic is None) == (self.candidates.critic is None):
             raise ValueError("method 'sweet' needs a critic: either a section [critic] or candidates.critic")
-
-
-# ---------------------------------------------------------------- reading
-
-
-def load_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
-    """The recipe in a file, with `key=value` changes; all its faults are one `ConfigError`."""
-    return load(path, Recipe, changes)
-
-
-def load(path: Path, record_type: type[T], changes: Sequence[str] = ()) -> T:
-    """The settings in a TOML file, with `key=value` changes."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        reason = "no such recipe" if isinstance(error, FileNotFoundError) else error.strerror
-        raise ConfigError(f"{path}: {reason}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    for change in changes:
-        _apply(content, change)
-    found = list(faults(content, record_type))
-    if not found:
-        try:
-            return msgspec.convert(content, record_type)
-        except msgspec.ValidationError as error:
-            found = [str(error)]
-    raise ConfigError(f"{path}: " + "; ".join(found))
-
-
-def _apply(content: dict[str, Any], change: str) -> None:
-    key, equals, text = change.partition("=")
-    *sections, last = key.strip().split(".")
-    if not (equals and last):
-        raise ConfigError(f"--set {change}: write key=value, for example critic.epochs=2")
-    for section in sections:
-        content = content.setdefault(section, {})
-        if not isinstance(content, dict):
-            raise ConfigError(f"--set {change}: {section} is a value, not a section")
-    if text.strip():
-        content[last] = _value(text.strip())
-    else:
-        content.pop(last, None)
-
-
-def _value(text: str) -> Any:
-    """What TOML makes of the text; a bare word is a string."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def faults(content: dict[str, Any], section: type[Struct], where: str = "") -> Iterator[str]:
-    """Everything that is wrong with a section, each fault named by its key."""
-    known = {field.encode_name: field for field in fields(section)}
-    for key in content:
-        if key not in known:
-            yield f"{where}{key}: unknown{_suggestion(key, known)}"
-    for key, field in known.items():
-        if key in content:
-            yield from _faults_of(content[key], field.type, f"{where}{key}")
-        elif field.required:
-            yield f"{where}{key}: missing"
-
-
-def _faults_of(value: Any, wanted: Any, where: str) -> Iterator[str]:
-    section = _section(wanted)
-    if section is not None and isinstance(value, dict):
-        yield from faults(value, section, f"{where}.")
-    elif section is not None and isinstance(value, list) and _is_tuple(wanted):
-        for index, each in enumerate(value):
-            yield from _faults_of(each, section, f"{where}[{index}]")
-    else:
-        try:
-            msgspec.convert(value, wanted)
-        except msgspec.ValidationError as error:
-            yield f"{where}: {str(error).partition(' - at ')[0]}"
-
-
-def _section(wanted: Any) -> type[Struct] | None:
-    """The struct that a type is, may be, or is a tuple of; None for plain values."""
-    for each in (wanted, *get_args(wanted)):
-        if isinstance(each, type) and issubclass(each, Struct):
-            return each
-    return None
-
-
-def _is_tuple(wanted: Any) -> bool:
-    return getattr(wanted, "__origin__", None) is tuple
-
-
-def _suggestion(key: str, known: dict[str, Any]) -> str:
-    close = get_close_matches(key, known, n=1)
-    return f", did you mean {close[0]}?" if close else f" (there are {', '.join(known)})"

@@ -1,0 +1,173 @@
+"""`sweetrl compare`: whether scored runs differ, paired by task."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sweetrl.cli import console, figures, inputs
+from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sweetrl.evaluation.compare import Comparison, Difference
+    from sweetrl.evaluation.scores import TaskTally
+
+NAMES_SHOWN = 5
+"""How many tasks of only one run are named; `--json` has all of them."""
+
+
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN_A RUN_B...", help="Folders with verdicts.jsonl and episodes.jsonl."),
+    ],
+    *,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Compare runs on the same tasks with the first one.
+
+    The difference on each task is what counts: its mean has a 95 % interval over tasks, and p is how likely
+    chance alone makes it as large.
+    """
+    from sweetrl.evaluation.compare import compare_runs
+
+    if len(runs) < 2:
+        raise UsageError("one run alone cannot be compared; name two or more")
+    first, *others = [_read(folder) for folder in runs]
+    for each in others:
+        _refuse_other_tasks(first, each)
+    compared = [(each, compare_runs(first.tally, each.tally)) for each in others]
+    if json:
+        console.print_json(_as_json(first, compared))
+        return
+    for outcome in ("success", "reward"):
+        console.results().print(_table(outcome, first, compared))
+    if not quiet:
+        for each, comparison in compared:
+            _note_tasks(first, each, comparison)
+
+
+# ---------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class _Run:
+    folder: Path
+    tally: "TaskTally"
+    requests: dict[str, str]
+    """By task; empty where the dialogues are not there."""
+    tasks: str | None
+    """Fingerprint of all tasks, where the dialogues cover all of them."""
+
+
+def _read(folder: Path) -> _Run:
+    from sweetrl.evaluation.scores import TaskTally
+    from sweetrl.records import card_path, read_card, read_records
+    from sweetrl.types import Verdict
+
+    verdicts, episodes = folder / "verdicts.jsonl", folder / "episodes.jsonl"
+    if not verdicts.is_file():
+        raise DataError(
+            "holds no verdicts.jsonl; `sweetrl evaluate` and `sweetrl score` make one", path=folder
+        )
+    tally = TaskTally(read_records(verdicts, Verdict))
+    if not episodes.is_file():
+        return _Run(folder, tally, {}, None)
+    requests = {episode.task_id: episode.request for episode in inputs.each_episode(episodes)}
+    card = read_card(episodes) if card_path(episodes).is_file() else None
+    tasks = "" if card is None else str(card.config.get("tasks", ""))
+    return _Run(folder, tally, requests, tasks if tasks.startswith(f"{len(requests)} tasks ") else None)
+
+
+def _refuse_other_tasks(first: _Run, other: _Run) -> None:
+    """Tasks of the same name must be the same."""
+    both = sorted(first.requests.keys() & other.requests.keys())
+    changed = [
+        f"{task} asks for something else" for task in both if first.requests[task] != other.requests[task]
+    ]
+    if len(both) == len(first.requests) == len(other.requests) and None not in (first.tasks, other.tasks):
+        changed += ["their references or tests differ"] if first.tasks != other.tasks else []
+    if changed:
+        raise DataError(
+            f"{first.folder} and {other.folder} were held on different tasks: {changed[0]}; "
+            "only runs on the same tasks can be compared"
+        )
+
+
+# ---------------------------------------------------------------- showing
+
+
+def _table(outcome: str, first: _Run, compared: "list[tuple[_Run, Comparison]]") -> "Table":
+    from rich.table import Table
+
+    table = Table(title=f"{_label(outcome, first)}, with 95 % intervals", title_justify="left")
+    wins = ["win rate, %"] if outcome == "reward" else []
+    table.add_column("run")
+    for heading in ("mean", f"difference to {first.folder}", "p", *wins, "tasks"):
+        table.add_column(heading, justify="right")
+    blank = [""] * (2 + len(wins))
+    table.add_row(str(first.folder), _mean(outcome, first), *blank, str(len(first.tally.answers)))
+    for run, comparison in compared:
+        difference: Difference = getattr(comparison, outcome)
+        won = [figures.percent_with_interval(comparison.win_rate)] if wins else []
+        cells = [_mean(outcome, run), _signed(difference), _shown_p(difference.p), *won]
+        table.add_row(str(run.folder), *cells, str(comparison.tasks))
+    return table
+
+
+def _label(outcome: str, run: _Run) -> str:
+    if outcome == "success":
+        return figures.LABELS[outcome]
+    kind = "frontend" if any(name.startswith("frontend") for name in run.tally.scorers) else "backend"
+    return figures.REWARD_LABELS[kind]
+
+
+def _mean(outcome: str, run: _Run) -> str:
+    """Of all tasks of the run, whether the others have them or not."""
+    metric = run.tally.success_metric() if outcome == "success" else run.tally.reward_metric()
+    return figures.percent_with_interval(metric)
+
+
+def _signed(difference: "Difference") -> str:
+    if difference.value is None or difference.low is None or difference.high is None:
+        return figures.NOTHING
+    return f"{100 * difference.value:+.1f} ({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
+
+
+def _shown_p(p: float) -> str:
+    return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
+
+
+def _note_tasks(first: _Run, other: _Run, comparison: "Comparison") -> None:
+    for run, ids in ((first, comparison.only_first), (other, comparison.only_second)):
+        if ids:
+            names = ", ".join(ids[:NAMES_SHOWN]) + (", ..." if len(ids) > NAMES_SHOWN else "")
+            console.note(f"{len(ids)} tasks count for nothing, scored in {run.folder} only: {names}")
+    for run in (first, other):
+        if run.tally.unscored:
+            console.note(f"{run.folder}: {run.tally.unscored} unscored")
+
+
+def _as_json(first: _Run, compared: "list[tuple[_Run, Comparison]]") -> dict[str, Any]:
+    from msgspec.structs import asdict
+
+    runs = [
+        {
+            "run": str(run.folder),
+            "tasks": len(run.tally.answers),
+            "unscored": run.tally.unscored,
+            "success": run.tally.success_metric(),
+            "reward": run.tally.reward_metric(),
+        }
+        for run in (first, *(run for run, _ in compared))
+    ]
+    comparisons = [
+        {"first": str(first.folder), "second": str(run.folder), **asdict(comparison)}
+        for run, comparison in compared
+    ]
+    return {"runs": runs, "comparisons": comparisons}

@@ -1,0 +1,302 @@
+"""Folders of runs as reports read them: which files are where, and what each says of how it came about.
+
+A run is a folder with `episodes.jsonl` and `verdicts.jsonl`. The output of a recipe has its training dialogues
+there and those of the trained policy in `evaluation/`, which is what a report is about. Trained models, in the
+folder itself or one below, have their log.
+"""
+
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from sweetrl.cli.evaluate import METRICS
+from sweetrl.cli.figures import LEAKS
+from sweetrl.cli.run import JOURNAL
+from sweetrl.cli.studio import SCREENSHOTS
+from sweetrl.errors import DataError, UsageError
+from sweetrl.prompts import TURN_LIMIT
+from sweetrl.records import RunCard, card_path, read_card, read_lines, read_records, unreadable
+from sweetrl.report.compose import Run
+from sweetrl.report.contents import Provenance, Training
+from sweetrl.types import Episode, Metric, RunMetrics, Task, TurnCredit, Verdict
+
+T = TypeVar("T")
+
+EPISODES, VERDICTS, CREDIT = "episodes.jsonl", "verdicts.jsonl", "credit.jsonl"
+EVALUATION = "evaluation"
+LOG, CARD = "log.jsonl", "sweetrl.json"
+"""Of a trained model; `learning` defines them, and is too heavy to ask."""
+_HASH = re.compile("[0-9a-f]{16,128}")
+_FACTS = ("method", "kind", "learning_rate", "beta", "nll", "batch_size", "epochs", "seed")
+
+
+class _Records(Generic[T]):
+    """The records of a file, read anew each time."""
+
+    def __init__(self, path: Path, record_type: type[T]) -> None:
+        self._path = path
+        self._type = record_type
+
+    def __iter__(self) -> Iterator[T]:
+        return read_records(self._path, self._type)
+
+
+class _Dialogues:
+    """The dialogues of a file in either format, read anew each time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[Episode]:
+        from sweetrl.cli.inputs import each_episode
+
+        return each_episode(self._path)
+
+
+def open_runs(words: Sequence[str]) -> "list[RunFolder]":
+    """The folders of `FOLDER` or `LABEL=FOLDER` words, each under a name of its own."""
+    named = [_parse(word) for word in words]
+    folders = [folder for _, folder in named]
+    if len(set(folders)) < len(folders):
+        raise UsageError("a run is given twice; give each once")
+    titles = [label or _shortest(folder, folders) for label, folder in named]
+    if len(set(titles)) < len(titles):
+        raise UsageError(
+            f"two runs have the same label ({', '.join(titles)}); choose others with LABEL=FOLDER"
+        )
+    return [RunFolder(folder, title) for title, folder in zip(titles, folders, strict=True)]
+
+
+def _parse(word: str) -> tuple[str, Path]:
+    label, equals, path = word.partition("=")
+    named = bool(equals and label and path) and not Path(word).exists()
+    folder = Path(path if named else word)
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder; give folders of runs, or LABEL=FOLDER")
+    return (label if named else ""), folder.resolve()
+
+
+def _shortest(folder: Path, folders: Sequence[Path]) -> str:
+    """As many of the last parts of a path as tell it from the others."""
+    for length in range(1, len(folder.parts) + 1):
+        tail = folder.parts[-length:]
+        if sum(other.parts[-length:] == tail for other in folders) == 1:
+            return "/".join(tail)
+    return str(folder)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One folder that was given."""
+
+    path: Path
+    title: str
+
+    def __post_init__(self) -> None:
+        if not self._scored and not self._models:
+            missing = VERDICTS if (self.path / EPISODES).exists() else EPISODES
+            hint = "score it with `sweetrl score`" if missing == VERDICTS else "is it the folder of a run?"
+            raise DataError(f"has no {missing}; {hint}", path=self.path)
+
+    @property
+    def _scored(self) -> Path | None:
+        """The folder with the dialogues and verdicts that count."""
+        for folder in (self.path / EVALUATION, self.path):
+            if (folder / EPISODES).is_file() and (folder / VERDICTS).is_file():
+                return folder
+        return None
+
+    @property
+    def _models(self) -> list[Path]:
+        """The folders of trained models."""
+        places = [self.path, *sorted(each for each in self.path.iterdir() if each.is_dir())]
+        return [place for place in places if (place / LOG).is_file() and (place / CARD).is_file()]
+
+    # -------- results
+
+    def run(self, tasks: Mapping[str, Task]) -> Run | None:
+        """The scored run, if there is one."""
+        folder = self._scored
+        if folder is None:
+            return None
+        credit = folder / CREDIT
+        return Run(
+            name=self.title,
+            episodes=_Dialogues(folder / EPISODES),
+            verdicts=_Records(folder / VERDICTS, Verdict),
+            metrics=_measured(folder / METRICS),
+            credit=_Records(credit, TurnCredit) if credit.is_file() else (),
+            tasks=tasks,
+            turn_limit=_turn_limit(folder / EPISODES),
+            picture=lambda name: _picture(folder / SCREENSHOTS, name),
+        )
+
+    # -------- training
+
+    def trainings(self) -> Iterator[Training]:
+        """The logs of the models that were trained here."""
+        for folder in self._models:
+            name = self.title if folder == self.path else f"{self.title}/{folder.name}"
+            card = _read_json(folder / CARD, _ModelCard)
+            yield Training(name, read_log(folder / LOG), tuple(card.facts()))
+
+    # -------- how it came about
+
+    def provenance(self) -> Iterator[Provenance]:
+        """One entry for each file with a card, and the commands of a recipe."""
+        yield from self._journal()
+        for folder in dict.fromkeys(each for each in (self._scored, self.path) if each is not None):
+            for path in sorted(folder.glob("*.jsonl")):
+                if card_path(path).is_file():
+                    yield _of_records(self._shown(path), read_card(path))
+        for folder in self._models:
+            yield _of_model(self._shown(folder), _read_json(folder / CARD, _ModelCard))
+
+    def _shown(self, path: Path) -> str:
+        return f"{self.title}/{path.relative_to(self.path)}" if path != self.path else self.title
+
+    def _journal(self) -> Iterator[Provenance]:
+        path = self.path / JOURNAL
+        stages = _read_json(path, list[_Stage]) if path.is_file() else []
+        if stages:
+            commands = [f"sweetrl {shlex.join(stage.arguments)}  # {stage.seconds:.1f} s" for stage in stages]
+            seconds = sum(stage.seconds for stage in stages)
+            facts = (("stages", str(len(stages))), ("wall clock", duration(seconds)))
+            yield Provenance(self._shown(path), facts, "\n".join(commands))
+
+
+def _turn_limit(episodes: Path) -> int:
+    """How often the agent could speak, where the run card knows."""
+    rules = read_card(episodes).config.get("rules") if card_path(episodes).is_file() else None
+    limit = rules.get("turn_limit") if isinstance(rules, dict) else None
+    return limit if isinstance(limit, int) and limit > 0 else TURN_LIMIT
+
+
+class _Stage(Struct):
+    """A line of a recipe's journal."""
+
+    arguments: list[str]
+    seconds: float
+
+
+def _measured(path: Path) -> tuple[Metric, ...]:
+    if not path.is_file():
+        return ()
+    found = _read_json(path, RunMetrics)
+    leaks = [metric for metric in found.fairness if metric.name == LEAKS]
+    return (*found.metrics.values(), *leaks)
+
+
+def _picture(folder: Path, name: str) -> bytes | None:
+    """A kept picture; names that are no hashes could lead out of the folder."""
+    path = folder / f"{name}.png"
+    return path.read_bytes() if _HASH.fullmatch(name) and path.is_file() else None
+
+
+def _read_json(path: Path, expected: type[T]) -> T:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=expected)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"not what it should be: {error}", path=path) from None
+
+
+def read_log(path: Path) -> dict[str, tuple[tuple[float, float], ...]]:
+    """What was logged at each step, metric by metric."""
+    curves: dict[str, list[tuple[float, float]]] = {}
+    decode = msgspec.json.Decoder(dict[str, Any])
+    for number, line in read_lines(path):
+        try:
+            entry = decode.decode(line)
+        except msgspec.DecodeError as error:
+            raise DataError(f"not a line of a training log: {error}", path=path, line=number) from None
+        # The last line of a log sums up the run.
+        if isinstance(step := entry.get("step"), int) and "loss" in entry:
+            for name, value in entry.items():
+                if name not in ("step", "epoch") and isinstance(value, int | float) and math.isfinite(value):
+                    curves.setdefault(name, []).append((step, float(value)))
+    return {name: tuple(points) for name, points in curves.items()}
+
+
+# ---------------------------------------------------------------- cards
+
+
+class _ModelCard(Struct):
+    """What a report takes from a training card, of whatever method."""
+
+    model: str
+    settings: dict[str, Any]
+    examples: int = 0
+    data: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    started: str = ""
+    finished: str | None = None
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """The few settings that a reader of curves wants to know."""
+        yield "from", self.model
+        yield "examples", f"{self.examples:,}"
+        for name in _FACTS:
+            # Only critics are of different kinds.
+            if name in self.settings and (name != "kind" or self.settings.get("method") == "critic"):
+                yield name.replace("_", " "), str(self.settings[name])
+
+
+def _of_records(title: str, card: RunCard) -> Provenance:
+    facts = (
+        ("command", f"sweetrl {card.command}"),
+        ("records", "" if card.records is None else f"{card.records:,}"),
+        ("seed", str(card.config.get("seed", ""))),
+        ("started", card.started),
+        ("wall clock", wall_clock(card.started, card.finished)),
+        ("SHA-256", card.sha256 or ""),
+        ("versions", _versions(card.versions)),
+    )
+    return Provenance(title, facts, _indented(card.config))
+
+
+def _of_model(title: str, card: _ModelCard) -> Provenance:
+    facts = (
+        ("command", f"sweetrl train {card.settings.get('method', '')}"),
+        ("from", card.model),
+        ("seed", str(card.settings.get("seed", ""))),
+        ("started", card.started),
+        ("wall clock", wall_clock(card.started, card.finished)),
+        *((f"SHA-256 of {name}", value) for name, value in card.data.items()),
+        ("versions", _versions(card.versions)),
+    )
+    return Provenance(title, facts, _indented(card.settings))
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _indented(value: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(value)).decode()
+
+
+def wall_clock(started: str, finished: str | None) -> str:
+    """The time between two timestamps, pauses between resumptions included."""
+    if finished is None:
+        return "not finished"
+    try:
+        return duration((datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds())
+    except ValueError:
+        return ""
+
+
+def duration(seconds: float) -> str:
+    """`1 h 4 min 10 s`."""
+    hours, rest = divmod(round(seconds), 3600)
+    parts = [(hours, "h"), (rest // 60, "min"), (rest % 60, "s")]
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "under 1 s"

@@ -1,0 +1,50 @@
+"""`sweetrl make-model`: the tiny models that ship with the package, made anew from a seed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sweetrl.cli import console, outputs
+from sweetrl.cli.console import QuietFlag
+from sweetrl.errors import UsageError
+
+if TYPE_CHECKING:
+    from sweetrl.learning.mini import Progress
+
+LINE_EVERY = 100
+"""Steps between two lines about the progress."""
+
+
+def make_model(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="mini or mini-large.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
+    *,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same weights.")] = 0,
+    steps: Annotated[
+        int | None, typer.Option("--steps", min=1, help="Stop early, for a try; the schedule stays.")
+    ] = None,
+    quiet: QuietFlag = False,
+) -> None:
+    """Train a tiny language model from scratch on scripted dialogues about mini-backend tasks.
+
+    One thread computes it, so that the same machine gives the same weights. Takes about half an hour.
+    """
+    import time
+
+    from sweetrl.cli import live
+    from sweetrl.learning.mini import SIZES, build
+
+    if name not in SIZES:
+        raise UsageError(f"there is no model {name!r}; there is {', '.join(SIZES)}")
+    outputs.refuse_existing(output, replace=False)
+    started = time.monotonic()
+
+    def observe(progress: "Progress") -> None:
+        if not quiet and progress.step % LINE_EVERY == 0:
+            left = (time.monotonic() - started) / progress.step * (progress.steps - progress.step)
+            console.note(
+                f"step {progress.step}/{progress.steps} · loss {progress.loss:.3f} · {live.duration(left)} left"
+            )
+
+    build(SIZES[name], output, name=name, seed=seed, observe=observe, stop_after=steps)

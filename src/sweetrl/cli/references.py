@@ -1,0 +1,66 @@
+"""Pictures of reference pages as files, for critics that see."""
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sweetrl.cli.studio import Studio
+from sweetrl.errors import DataError, PageError, RenderError
+from sweetrl.records import write_atomically
+from sweetrl.types import FrontendSecret, digest
+
+if TYPE_CHECKING:
+    from sweetrl.types import Task
+
+
+class References:
+    """A folder of pictures, each made when it is first asked for and named by a hash of its page's source."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Without a `folder` pictures are kept until it is closed."""
+        self._own = None if folder is not None else tempfile.TemporaryDirectory(prefix="sweetrl-")
+        self._folder = folder or Path(self._own.name if self._own else "")
+        self._studio = Studio()
+
+    def path(self, task: "Task") -> Path:
+        """Where the picture of a task's reference is, once it is made."""
+        return self._folder / f"{digest(_page(task))}.png"
+
+    async def of(self, task: "Task") -> Path:
+        """The picture of a task's reference; `RenderError` if there can be none."""
+        path = self.path(task)
+        if not path.exists():
+            try:
+                shot = await self._studio.renderer.render(_page(task))
+            except PageError as error:
+                raise RenderError(f"the reference of {task.id} cannot be shown: {error}") from error
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, shot.png)
+        return path
+
+    async def close(self) -> None:
+        """End the browsers, and remove what nobody else will need."""
+        await self._studio.close()
+        if self._own is not None:
+            self._own.cleanup()
+
+
+async def make_references(tasks: "Iterable[Task]", folder: Path) -> References:
+    """The folder with the pictures of all these tasks in it."""
+    import asyncio
+
+    references = References(folder)
+    try:
+        await asyncio.gather(*map(references.of, tasks))
+    finally:
+        await references.close()
+    return references
+
+
+def _page(task: "Task") -> str:
+    if not isinstance(task.secret, FrontendSecret):
+        raise DataError(
+            f"task {task.id} is a {task.kind} task; a critic that sees judges frontend tasks only"
+        )
+    return task.secret.page

@@ -1,0 +1,75 @@
+"""`sweetrl report`: what runs came to, as one HTML page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sweetrl.cli import console, outputs
+from sweetrl.cli.console import JsonFlag, QuietFlag
+
+RunsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN...",
+        help="Folders of scored runs, of recipes or of trained models; LABEL=FOLDER gives one a label.",
+    ),
+]
+OutputOption = Annotated[Path, typer.Option("-o", "--output", metavar="HTML", help="The page to write.")]
+TitleOption = Annotated[str, typer.Option("--title", help="Of the page.")]
+TasksOption = Annotated[
+    str | None, typer.Option("--tasks", metavar="TASKS", help="Also show what was wanted in each example.")
+]
+ExamplesOption = Annotated[
+    int, typer.Option("--examples", min=0, max=100, help="Tasks whose dialogues are shown.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", help="Draws those tasks.")]
+
+
+def report(
+    runs: RunsArgument,
+    output: OutputOption,
+    *,
+    title: TitleOption = "Report",
+    tasks: TasksOption = None,
+    examples: ExamplesOption = 6,
+    seed: SeedOption = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Write one HTML page about runs: results, differences, training curves, dialogues, and how they were made.
+
+    The page needs no network and no other file. What models wrote is shown as text and pictures, never run.
+    """
+    from sweetrl.cli.folders import open_runs
+    from sweetrl.cli.inputs import tasks_or_none
+    from sweetrl.report import compose, render
+
+    outputs.refuse_existing(output, replace=force)
+    folders = open_runs(runs)
+    known = tasks_or_none(tasks) or {}
+    contents = compose(
+        title,
+        [run for folder in folders if (run := folder.run(known)) is not None],
+        trainings=[training for folder in folders for training in folder.trainings()],
+        provenance=[entry for folder in folders for entry in folder.provenance()],
+        examples=examples,
+        seed=seed,
+    )
+    page = render(contents).encode("utf-8", "replace")
+    outputs.write_lines(output, [page], replace=force)
+    if json:
+        console.print_json(
+            {
+                "output": str(output),
+                "bytes": len(page),
+                "runs": [method.name for method in contents.methods],
+                "trainings": [training.label for training in contents.trainings],
+                "examples": len(contents.examples),
+                "left_out": contents.left_out,
+            }
+        )
+    elif not quiet:
+        shown = f"{len(contents.methods)} runs, {len(contents.trainings)} trainings, {len(contents.examples)} dialogues"
+        console.note(f"{output}: {shown}, {len(page) / 1e6:.1f} MB")

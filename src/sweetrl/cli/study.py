@@ -1,0 +1,359 @@
+"""The stages of a study: the roads of its methods, with what they share done once.
+
+    OUTPUT/seed-0/   episodes, verdicts, pairs, candidates    of that seed
+                     critics/NAME  ranked/CRITIC  turn_pairs/METHOD  policies/METHOD  evaluations/METHOD
+                     values/CRITIC of an oracle
+                     best_of/CRITIC-N    sizes/1/...    off_policy/...    credit/CRITIC
+    OUTPUT/credit/   dialogues, candidates and their true values, for all seeds
+
+A stage is known by what it writes: the second method that needs the same file finds it planned.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from sweetrl.cli.rank import VALUES
+from sweetrl.cli.road import Places, Stage, command_stage, evaluation_stage, player_options, stages
+from sweetrl.config import (
+    CandidateSettings,
+    CriticSettings,
+    EvaluationSettings,
+    PlayerSettings,
+    Recipe,
+    Study,
+    StudyCritic,
+    TaskFiles,
+    TrainSettings,
+)
+
+CRITIC_STAGES = ("rollout", "score", "pairs", "train-critic")
+"""Those of a road that a critic needs."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """An evaluation of a study, and what it is a point of."""
+
+    part: str
+    """`methods`, `off_policy`, `best_of` or `sizes`."""
+    name: str
+    """Of the method; for `best_of`, of the critic."""
+    seed: int
+    folder: Path
+    tasks: str
+    """Their source."""
+    drafts: int = 1
+    """Of which the critic chose one, for `best_of`."""
+    learnt: Path | None = None
+    """The dialogues that it learnt from, for `sizes`."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """What a critic thinks of candidates whose true values are known."""
+
+    critic: str
+    seed: int
+    path: Path
+
+
+@dataclass
+class Plan:
+    """All that a study does."""
+
+    stages: list[Stage] = field(default_factory=list)
+    recipes: list[Recipe] = field(default_factory=list)
+    """For each stage, the recipe that it would be a part of."""
+    evaluated: list[Evaluated] = field(default_factory=list)
+    ranked: list[Ranked] = field(default_factory=list)
+    values: Path | None = None
+    """The true values of the candidates that critics are measured by."""
+    _outputs: set[Path] = field(default_factory=set)
+
+    def has(self, output: Path) -> bool:
+        """Whether a stage writes it."""
+        return output in self._outputs
+
+    def add(self, stage: Stage, recipe: Recipe, also: Iterable[Path] = ()) -> None:
+        """One more stage, unless its output is planned; it may write other files as well."""
+        if stage.output in self._outputs:
+            return
+        self._outputs.update((stage.output, *also))
+        name = stage.output.relative_to(recipe.output).with_suffix("")
+        self.stages.append(replace(stage, name=str(name)))
+        # Estimates count the tasks: the dialogues are not there yet.
+        self.recipes.append(msgspec.structs.replace(recipe, episodes=None))
+
+
+def plan(study: Study) -> Plan:
+    """What the study asks for, in order."""
+    planned = Plan()
+    for seed in study.run_seeds:
+        _Seed(study, seed, planned).plan()
+    return planned
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """Dialogues to learn from, and an agent that does."""
+
+    part: str
+    data: Path
+    """The folder of the dialogues, their pairs and the critics that learnt from them."""
+    folder: Path
+    """Of everything that depends on the agent."""
+    tasks: str
+    agent: PlayerSettings
+    held: bool = False
+    """Another branch holds the dialogues."""
+
+    def places(self, method: str, critic: str) -> Places:
+        """Where a method has its files."""
+        return Places(
+            episodes=self.data / "episodes.jsonl",
+            verdicts=self.data / "verdicts.jsonl",
+            pairs=self.data / "pairs.jsonl",
+            critic=self.data / "critics" / critic,
+            candidates=self.folder / "candidates.jsonl",
+            ranked=self.folder / "ranked" / f"{critic}.jsonl",
+            turn_pairs=self.folder / "turn_pairs" / f"{method}.jsonl",
+            policy=self.folder / "policies" / method,
+            evaluation=self.folder / "evaluations" / method,
+        )
+
+
+class _Seed:
+    """The stages of one seed."""
+
+    def __init__(self, study: Study, seed: int, planned: Plan) -> None:
+        self._study = study
+        self._seed = seed
+        self._planned = planned
+        folder = Path(study.output) / f"seed-{seed}"
+        tasks = study.tasks.train.replace("{seed}", str(seed))
+        self._own = _Branch("methods", folder, folder, tasks, study.agent)
+
+    def plan(self) -> None:
+        for name in self._study.methods:
+            self._method(self._own, name)
+        self._best_of()
+        self._sizes()
+        self._off_policy()
+        self._credit()
+
+    # -------- methods
+
+    def _method(self, branch: _Branch, name: str) -> None:
+        """One method from its dialogues to its evaluation."""
+        critic = self._study.methods[name].critic or ""
+        recipe, places = self._recipe(branch, name, critic), branch.places(name, critic)
+        for stage in stages(recipe, places):
+            if stage.name == "rank" and self._study.critics[critic].replays is not None:
+                self._planned.add(self._oracle(recipe, places, self._study.critics[critic]), recipe)
+            self._planned.add(stage, recipe)
+        learnt = branch.data / "episodes.jsonl" if branch.part == "sizes" else None
+        done = Evaluated(
+            branch.part, name, self._seed, places.evaluation, self._study.evaluation_tasks(), learnt=learnt
+        )
+        self._planned.evaluated.append(done)
+
+    def _recipe(self, branch: _Branch, method: str, critic: str) -> Recipe:
+        study, settings = self._study, self._study.methods[method]
+        chosen = study.critics.get(critic)
+        return Recipe(
+            output=study.output,
+            method=settings.learner,
+            kind=study.kind,
+            seed=self._seed,
+            tasks=TaskFiles(train=branch.tasks, test=study.evaluation_tasks()),
+            episodes=str(branch.data / "episodes.jsonl") if branch.held else None,
+            agent=branch.agent,
+            collaborator=study.collaborator,
+            rollout=study.rollout,
+            pairs=study.pairs,
+            critic=_trained(chosen, study.base_model) if chosen is not None and chosen.trained else None,
+            candidates=_candidates(study, chosen, _values_of(branch.places(method, critic).ranked)),
+            turn_pairs=settings.turn_pairs,
+            policy=TrainSettings(
+                **msgspec.structs.asdict(settings.policy), model=branch.agent.model.removeprefix("hf:")
+            ),
+            evaluation=EvaluationSettings(attempts=study.evaluation.attempts),
+            estimate=study.estimate,
+        )
+
+    # -------- critics on their own
+
+    def _critic(self, name: str) -> Recipe:
+        """The stages that a critic needs; the recipe of a method that would use it."""
+        recipe = self._sweet(name)
+        for stage in stages(recipe, self._own.places("", name)):
+            if stage.name in CRITIC_STAGES and self._study.critics[name].trained:
+                self._planned.add(stage, recipe)
+        return recipe
+
+    def _sweet(self, critic: str) -> Recipe:
+        """Of the paper's method, whether or not the study has it."""
+        method = next(iter(self._study.methods))
+        return msgspec.structs.replace(self._recipe(self._own, method, critic), method="sweet")
+
+    def _judge(self, name: str) -> dict[str, object]:
+        """A critic as options."""
+        critic = self._study.critics[name]
+        return {
+            "critic": critic.use or self._own.data / "critics" / name,
+            "critic-prompt": _told(critic),
+        }
+
+    def _best_of(self) -> None:
+        settings = self._study.best_of
+        if settings is None:
+            return
+        for name in settings.critics:
+            recipe = self._critic(name)
+            for count in settings.n:
+                self._planned.evaluated.append(self._chosen(recipe, name, count))
+
+    def _chosen(self, recipe: Recipe, critic: str, count: int) -> Evaluated:
+        """The evaluation with so many drafts; one draft is the agent as it is."""
+        study = self._study
+        assert study.best_of is not None
+        tasks = study.evaluation_tasks() if study.best_of.tasks is None else study.shared(study.best_of.tasks)
+        untrained = [name for name, method in study.methods.items() if method.learner == "none"]
+        if count == 1 and untrained and tasks == study.evaluation_tasks():
+            folder = self._own.places(untrained[0], "").evaluation
+        else:
+            folder = self._own.folder / "best_of" / (f"{critic}-{count}" if count > 1 else "1")
+        drafts = {"best-of": count, **self._judge(critic)} if count > 1 else None
+        evaluated = msgspec.structs.replace(recipe, tasks=TaskFiles(train=self._own.tasks, test=tasks))
+        self._planned.add(evaluation_stage(evaluated, study.agent, tasks, folder, drafts), evaluated)
+        return Evaluated("best_of", critic, self._seed, folder, tasks, drafts=count)
+
+    # -------- fewer dialogues, another agent
+
+    def _sizes(self) -> None:
+        study, settings = self._study, self._study.sizes
+        if settings is None:
+            return
+        for number, source in enumerate(settings.tasks, start=1):
+            folder = self._own.folder / "sizes" / str(number)
+            tasks = source.replace("{seed}", str(self._seed))
+            self._select(folder, tasks)
+            for name in settings.methods:
+                self._method(_Branch("sizes", folder, folder, tasks, self._study.agent, held=True), name)
+        for name in settings.methods:
+            place = self._own.places(name, "")
+            done = Evaluated(
+                "sizes", name, self._seed, place.evaluation, study.evaluation_tasks(), learnt=place.episodes
+            )
+            self._planned.evaluated.append(done)
+
+    def _select(self, folder: Path, tasks: str) -> None:
+        whole = self._own.places("", "")
+        files = [
+            path
+            for path in (whole.episodes, whole.verdicts, whole.pairs, whole.candidates)
+            if self._planned.has(path)
+        ]
+        stage = Stage(
+            "select",
+            ("select", *map(str, files), "--tasks", tasks, "-o", str(folder)),
+            (tasks, *map(str, files)),
+            folder / "episodes.jsonl",
+        )
+        recipe = self._recipe(self._own, next(iter(self._study.methods)), "")
+        self._planned.add(stage, recipe, also=[folder / path.name for path in files])
+
+    def _off_policy(self) -> None:
+        settings = self._study.off_policy
+        if settings is None:
+            return
+        own = self._own
+        agent = msgspec.structs.replace(self._study.agent, model=settings.model)
+        branch = _Branch("off_policy", own.data, own.folder / "off_policy", own.tasks, agent, held=True)
+        for name in settings.methods:
+            self._method(branch, name)
+
+    # -------- credit
+
+    def _credit(self) -> None:
+        """Dialogues with known values once, and what each critic of this seed thinks of them."""
+        settings, study = self._study.credit, self._study
+        if settings is None:
+            return
+        folder, tasks = Path(study.output) / "credit", study.shared(settings.tasks)
+        recipe = msgspec.structs.replace(
+            self._sweet(settings.critics[0]), seed=study.seed, tasks=TaskFiles(train=tasks)
+        )
+        places = _Branch("credit", folder, folder, tasks, study.agent).places("", "")
+        held = [stage for stage in stages(recipe, places) if stage.name in ("rollout", "candidates")]
+        counts: dict[str, object] = {"turns": settings.turns, "replays": settings.replays}
+        for stage in (*held, self._values(recipe, places, folder / "values.jsonl", counts)):
+            self._planned.add(stage, recipe)
+        self._planned.values = folder / "values.jsonl"
+        for name in settings.critics:
+            self._rank(name, places, tasks)
+
+    def _oracle(self, recipe: Recipe, places: Places, critic: StudyCritic) -> Stage:
+        """The values of the candidates that a method learns from."""
+        counts = {"turns": critic.turns, "replays": critic.replays}
+        return self._values(recipe, places, _values_of(places.ranked), counts)
+
+    def _values(self, recipe: Recipe, places: Places, output: Path, counts: dict[str, object]) -> Stage:
+        options = {
+            "tasks": recipe.tasks.train,
+            "episodes": places.episodes,
+            "candidates": places.candidates,
+            **player_options("agent", recipe.agent),
+            **player_options("collaborator", recipe.collaborator),
+            **counts,
+            "turn-limit": recipe.rollout.turn_limit,
+            "concurrency": recipe.rollout.concurrency,
+            "seed": recipe.seed,
+        }
+        return command_stage("values", options, output)
+
+    def _rank(self, name: str, places: Places, tasks: str) -> None:
+        recipe, output = self._critic(name), self._own.folder / "credit" / f"{name}.jsonl"
+        options = {
+            **self._judge(name),
+            "tasks": tasks,
+            "episodes": places.episodes,
+            "candidates": places.candidates,
+            "concurrency": self._study.candidates.rank_concurrency,
+        }
+        self._planned.add(command_stage("rank", options, output), recipe)
+        self._planned.ranked.append(Ranked(name, self._seed, output))
+
+
+def _trained(critic: StudyCritic, model: str) -> CriticSettings:
+    numbers = msgspec.structs.asdict(critic)
+    return CriticSettings(
+        **{name: value for name, value in numbers.items() if name in CriticSettings.__struct_fields__},
+        model=model,
+    )
+
+
+def _candidates(study: Study, critic: StudyCritic | None, values: Path) -> CandidateSettings:
+    drawn = msgspec.structs.asdict(study.candidates)
+    if critic is None or critic.trained:
+        return CandidateSettings(**drawn)
+    return CandidateSettings(**drawn, critic=critic.use or f"{VALUES}{values}", critic_prompt=_told(critic))
+
+
+def _values_of(ranked: Path) -> Path:
+    """Where the values are that an oracle ranks by."""
+    return ranked.parent.parent / "values" / ranked.name
+
+
+def _told(critic: StudyCritic) -> str | None:
+    """The prompt of a critic without training; the folder of a trained one has it."""
+    return critic.prompt if critic.use is not None and critic.use.startswith("zero:") else None
+
+
+def labels(study: Study) -> Iterator[tuple[str, str]]:
+    """What tables call each method and critic."""
+    for names in (study.methods, study.critics):
+        yield from ((name, each.label or name) for name, each in names.items())

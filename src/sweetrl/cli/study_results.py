@@ -1,0 +1,2 @@
+def finish(*a, **k):
+    return {}

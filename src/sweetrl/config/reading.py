@@ -1,0 +1,173 @@
+"""Reading TOML into sections: all faults at once, each named by its key, unknown keys with a suggestion.
+
+A file that says `extends = "other.toml"` has all that the other one has, next to it, but for what it says itself.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import fields
+
+from sweetrl.config.recipes import Recipe
+from sweetrl.config.studies import Study, inherited, is_study
+from sweetrl.errors import ConfigError
+
+T = TypeVar("T", bound=Struct)
+Completion = Callable[[dict[str, Any]], dict[str, Any]]
+"""From what is written to all that holds."""
+
+EXTENDS = "extends"
+DEEPEST = 8
+"""Files that may extend one another: more are a circle."""
+
+
+def load_experiment(path: Path, changes: Sequence[str] = ()) -> Recipe | Study:
+    """What a file holds, with `key=value` changes; all its faults are one `ConfigError`."""
+    content = _changed(path, changes)
+    if is_study(content):
+        return _converted(path, content, Study, complete=inherited)
+    return _converted(path, content, Recipe)
+
+
+def load_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
+    """The recipe in a file, with `key=value` changes; all its faults are one `ConfigError`."""
+    return _converted(path, _changed(path, changes), Recipe)
+
+
+def load_study(path: Path, changes: Sequence[str] = ()) -> Study:
+    """The same for a study."""
+    return _converted(path, _changed(path, changes), Study, complete=inherited)
+
+
+def _converted(
+    path: Path, content: dict[str, Any], record_type: type[T], complete: Completion = lambda content: content
+) -> T:
+    found = list(faults(content, record_type))
+    if not found:
+        try:
+            return msgspec.convert(complete(content), record_type)
+        except msgspec.ValidationError as error:
+            found = [str(error)]
+    raise ConfigError(f"{path}: " + "; ".join(found))
+
+
+# ---------------------------------------------------------------- files
+
+
+def _changed(path: Path, changes: Sequence[str]) -> dict[str, Any]:
+    content = _content(path)
+    for change in changes:
+        _apply(content, change)
+    return content
+
+
+def _content(path: Path, depth: int = 1) -> dict[str, Any]:
+    """What a file says, and the files that it extends."""
+    own = _parsed(path)
+    other = own.pop(EXTENDS, None)
+    if other is None:
+        return own
+    if not isinstance(other, str) or not other:
+        raise ConfigError(f"{path}: {EXTENDS}: write the name of another recipe")
+    if depth > DEEPEST:
+        raise ConfigError(f"{path}: {EXTENDS}: the recipes extend one another in a circle")
+    return _merged(_content(path.parent / other, depth + 1), own)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = "no such recipe" if isinstance(error, FileNotFoundError) else error.strerror
+        raise ConfigError(f"{path}: {reason}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+
+
+def _merged(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`below` with what `above` says, section by section."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _apply(content: dict[str, Any], change: str) -> None:
+    key, equals, text = change.partition("=")
+    *sections, last = key.strip().split(".")
+    if not (equals and last):
+        raise ConfigError(f"--set {change}: write key=value, for example critic.epochs=2")
+    for section in sections:
+        content = content.setdefault(section, {})
+        if not isinstance(content, dict):
+            raise ConfigError(f"--set {change}: {section} is a value, not a section")
+    if text.strip():
+        content[last] = _value(text.strip())
+    else:
+        content.pop(last, None)
+
+
+def _value(text: str) -> Any:
+    """What TOML makes of the text; a bare word is a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+# ---------------------------------------------------------------- faults
+
+
+def faults(content: dict[str, Any], section: type[Struct], where: str = "") -> Iterator[str]:
+    """Everything that is wrong with a section, each fault named by its key."""
+    known = {field.encode_name: field for field in fields(section)}
+    for key in content:
+        if key not in known:
+            yield f"{where}{key}: unknown{_suggestion(key, known)}"
+    for key, field in known.items():
+        if key in content:
+            yield from _faults_of(content[key], field.type, f"{where}{key}")
+        elif field.required:
+            yield f"{where}{key}: missing"
+
+
+def _faults_of(value: Any, wanted: Any, where: str) -> Iterator[str]:
+    section, origin = _section(wanted), get_origin(wanted)
+    if section is None:
+        yield from _faults_of_value(value, wanted, where)
+    elif origin is dict and isinstance(value, dict):
+        for name, each in value.items():
+            yield from _faults_of(each, section, f"{where}.{name}")
+    elif origin is tuple and isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _faults_of(each, section, f"{where}[{index}]")
+    elif origin not in (dict, tuple) and isinstance(value, dict):
+        yield from faults(value, section, f"{where}.")
+    else:
+        yield from _faults_of_value(value, wanted, where)
+
+
+def _faults_of_value(value: Any, wanted: Any, where: str) -> Iterator[str]:
+    try:
+        msgspec.convert(value, wanted)
+    except msgspec.ValidationError as error:
+        yield f"{where}: {str(error).partition(' - at ')[0]}"
+
+
+def _section(wanted: Any) -> type[Struct] | None:
+    """The struct that a type is, may be, or is a tuple or table of; None for plain values."""
+    for each in (wanted, *get_args(wanted)):
+        if isinstance(each, type) and issubclass(each, Struct):
+            return each
+    return None
+
+
+def _suggestion(key: str, known: Mapping[str, Any]) -> str:
+    close = get_close_matches(key, known, n=1)
+    return f", did you mean {close[0]}?" if close else f" (there are {', '.join(known)})"

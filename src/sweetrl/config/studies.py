@@ -1,0 +1,244 @@
+"""What a study says: several methods and seeds on shared data, and the tables and figures made of them.
+
+A method or critic says only what is its own: `inherited` fills in the rest from the shared sections.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from sweetrl.config.recipes import (
+    CriticNumbers,
+    DrawSettings,
+    EstimateSettings,
+    Name,
+    PairSettings,
+    PlayerSettings,
+    Positive,
+    RolloutSettings,
+    Section,
+    TrainNumbers,
+    TurnPairSettings,
+)
+
+SEED = "{seed}"
+"""In a source of tasks: the seed of the run, or of the study where all runs share the tasks."""
+FOLDER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+"""Methods and critics are folders."""
+
+Seed = Annotated[int, Meta(ge=0, lt=10**15)]
+
+
+class StudyTasks(Section, frozen=True, kw_only=True):
+    """Where tasks come from; `{seed}` in a source stands for a seed."""
+
+    train: Name
+    """Of each seed its own, if it has a `{seed}`."""
+    validation: Name | None = None
+    """To choose settings on: `evaluation.on` is then `validation`."""
+    test: Name
+    """The same for all seeds."""
+
+
+class StudyEvaluation(Section, frozen=True, kw_only=True):
+    """How every method is evaluated."""
+
+    on: Literal["test", "validation"] = "test"
+    attempts: Positive = 1
+
+
+class StudyCritic(CriticNumbers, frozen=True, kw_only=True):
+    """A critic: what differs from the section `critic`."""
+
+    label: str = ""
+    """In tables; the name if empty."""
+    use: Name | None = None
+    """A critic as `sweetrl rank` takes it, which is not trained; all numbers are ignored then."""
+    replays: Annotated[int, Meta(ge=2)] | None = None
+    """An oracle in place of a critic: the values of candidates by so many replays of each."""
+    turns: Positive | None = None
+    """Of an oracle: only so many turns of the dialogues have values, and are learnt from."""
+
+    @property
+    def trained(self) -> bool:
+        """Whether there is something to train."""
+        return self.use is None and self.replays is None
+
+
+class StudyMethod(Section, frozen=True, kw_only=True):
+    """A way to make a policy: what differs from the sections `policy` and `turn_pairs`."""
+
+    label: str = ""
+    """In tables; the name if empty."""
+    learner: Literal["none", "rft", "dpo", "sweet"]
+    """`none` evaluates the agent as it is."""
+    critic: Name | None = None
+    """Of `sweet`: the name of one of `critics`."""
+    policy: TrainNumbers = TrainNumbers()
+    turn_pairs: TurnPairSettings = TurnPairSettings()
+    table: Literal["main", "ablations"] = "main"
+    """Which table of the results it is in."""
+
+
+class BestOfSettings(Section, frozen=True, kw_only=True):
+    """Success of the untrained agent when a critic chooses each turn out of N drafts."""
+
+    n: tuple[Positive, ...]
+    critics: tuple[Name, ...]
+    tasks: Name | None = None
+    """In place of the tasks that methods are evaluated on."""
+
+
+class SizeSettings(Section, frozen=True, kw_only=True):
+    """Success against the number of dialogues to learn from."""
+
+    tasks: tuple[Name, ...]
+    """Sources of parts of the training tasks, from few to many; all of them are the last point."""
+    methods: tuple[Name, ...]
+
+
+class OffPolicySettings(Section, frozen=True, kw_only=True):
+    """Another model that learns from the dialogues of the agent."""
+
+    model: Name
+    """As `agent.model`."""
+    methods: tuple[Name, ...]
+
+
+class CreditSettings(Section, frozen=True, kw_only=True):
+    """How well critics agree with what the candidates of a turn turn out to be worth."""
+
+    tasks: Name
+    """Of dialogues that no critic was trained on."""
+    turns: Positive
+    """Drawn from those dialogues."""
+    replays: Annotated[int, Meta(ge=2)] = 16
+    """Dialogues played on from each candidate."""
+    critics: tuple[Name, ...]
+
+
+class Study(Section, frozen=True, kw_only=True):
+    """Several methods and seeds on shared data."""
+
+    output: Name
+    """The folder that everything is written in."""
+    title: str = "Study"
+    page: Name | None = None
+    """Where the page with the results goes; `results.md` of the output if not given."""
+    kind: Literal["backend", "frontend"] = "backend"
+    seed: Seed = 0
+    """Of the first run; the others count up from it."""
+    seeds: Positive = 1
+    """How many runs."""
+    tasks: StudyTasks
+    agent: PlayerSettings
+    collaborator: PlayerSettings
+    rollout: RolloutSettings = RolloutSettings()
+    pairs: PairSettings = PairSettings()
+    critic: CriticNumbers = CriticNumbers()
+    """What all critics share."""
+    candidates: DrawSettings = DrawSettings()
+    turn_pairs: TurnPairSettings = TurnPairSettings()
+    """What all methods share."""
+    policy: TrainNumbers = TrainNumbers()
+    """What all methods share."""
+    evaluation: StudyEvaluation = StudyEvaluation()
+    critics: dict[str, StudyCritic] = msgspec.field(default_factory=dict)
+    methods: dict[str, StudyMethod]
+    best_of: BestOfSettings | None = None
+    sizes: SizeSettings | None = None
+    off_policy: OffPolicySettings | None = None
+    credit: CreditSettings | None = None
+    estimate: EstimateSettings = EstimateSettings()
+
+    def __post_init__(self) -> None:
+        found = list(self._faults())
+        if found:
+            raise ValueError("; ".join(found))
+
+    @property
+    def run_seeds(self) -> range:
+        """The seed of each run."""
+        return range(self.seed, self.seed + self.seeds)
+
+    @property
+    def base_model(self) -> str:
+        """The agent's model as `--model` takes it."""
+        return self.agent.model.removeprefix("hf:")
+
+    def evaluation_tasks(self) -> str:
+        """The source of the tasks that all methods are evaluated on."""
+        source = self.tasks.test if self.evaluation.on == "test" else self.tasks.validation
+        assert source is not None
+        return self.shared(source)
+
+    def shared(self, source: str) -> str:
+        """A source of tasks that all runs share."""
+        return source.replace(SEED, str(self.seed))
+
+    def _faults(self) -> Iterator[str]:
+        if not self.methods:
+            yield "methods: there are none"
+        for names, where in ((self.methods, "methods"), (self.critics, "critics")):
+            for name in names:
+                if not FOLDER_NAME.fullmatch(name):
+                    yield f"{where}.{name}: a name is a folder: lower-case letters, digits, _ and -"
+        for name, method in self.methods.items():
+            yield from self._faults_of(name, method)
+        if self.evaluation.on == "validation" and self.tasks.validation is None:
+            yield "evaluation.on: there are no tasks.validation"
+        if not self.agent.model.startswith("hf:") and ":" in self.agent.model:
+            yield f"agent.model: a study trains it, so it is hf:PATH or one that ships, not {self.agent.model}"
+        yield from self._faults_of_parts()
+
+    def _faults_of(self, name: str, method: StudyMethod) -> Iterator[str]:
+        if (method.learner == "sweet") != (method.critic is not None):
+            needs = "needs a critic" if method.critic is None else "has no use for a critic"
+            yield f"methods.{name}: the learner '{method.learner}' {needs}"
+        elif method.critic is not None:
+            yield from _unknown(f"methods.{name}.critic", [method.critic], self.critics)
+
+    def _faults_of_parts(self) -> Iterator[str]:
+        # An oracle knows the candidates of the training dialogues alone.
+        critics = {name: critic for name, critic in self.critics.items() if critic.replays is None}
+        if self.best_of is not None:
+            yield from _unknown("best_of.critics", self.best_of.critics, critics)
+        if self.sizes is not None:
+            trained = {name: method for name, method in self.methods.items() if method.learner != "none"}
+            yield from _unknown("sizes.methods", self.sizes.methods, trained)
+        if self.off_policy is not None:
+            yield from _unknown("off_policy.methods", self.off_policy.methods, self.methods)
+        if self.credit is not None:
+            yield from _unknown("credit.critics", self.credit.critics, critics)
+
+
+def _unknown(where: str, names: Iterable[str], known: Mapping[str, Any]) -> Iterator[str]:
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(known) or 'none'}"
+            yield f"{where}: there is no '{name}' to take; {hint}"
+
+
+def is_study(content: Mapping[str, Any]) -> bool:
+    """Whether a TOML file is meant as a study; `method` is what one writes for `methods` by mistake."""
+    return any(isinstance(content.get(key), dict) for key in ("methods", "method"))
+
+
+def inherited(content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a study with every method and critic complete."""
+    critics, methods = content.get("critics", {}), content["methods"]
+    return {
+        **content,
+        "critics": {name: {**content.get("critic", {}), **own} for name, own in critics.items()},
+        "methods": {name: _whole_method(content, own) for name, own in methods.items()},
+    }
+
+
+def _whole_method(content: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    shared = {key: {**content.get(key, {}), **own.get(key, {})} for key in ("policy", "turn_pairs")}
+    return {**own, **shared}

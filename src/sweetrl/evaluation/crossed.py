@@ -1,0 +1,72 @@
+"""Means over tasks and seeds that cross each other: every run of a study meets the same tasks.
+
+Both are samples. Another seed would train another policy, other tasks would be harder or easier, so the spread of
+either counts: the two-way analysis of variance, with the degrees of freedom of Satterthwaite.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweetrl.evaluation.intervals import clustered_mean
+from sweetrl.types import Metric
+
+CONFIDENCE = 0.95
+ANGLES = 20_001
+"""Points at which Student's density is added up."""
+MANY = 1e5
+"""Degrees of freedom from which on Student's t is the normal distribution."""
+
+Table = Sequence[Mapping[str, float]]
+"""For each seed, a figure for each task."""
+
+
+def crossed_mean(name: str, table: Table, *, bounds: tuple[float, float] = (0.0, 1.0)) -> Metric:
+    """The mean over all seeds and the tasks that all of them have; with one seed, over tasks alone."""
+    cells = common_cells(table)
+    seeds, tasks = cells.shape
+    if seeds == 1 or tasks <= 1 or np.ptp(cells) == 0:
+        sums = cells.sum(axis=0)
+        return clustered_mean(name, sums, [seeds] * tasks, bounds=bounds)
+    mean, reach = float(cells.mean()), half_width(cells)
+    return Metric(name, mean, max(bounds[0], mean - reach), min(bounds[1], mean + reach), cells.size)
+
+
+def common_cells(table: Table) -> NDArray[np.float64]:
+    """The figures as (seeds, tasks), of the tasks that every seed has, in the order of their names."""
+    shared = sorted(set.intersection(*(set(row) for row in table)))
+    return np.array([[row[task] for task in shared] for row in table], np.float64).reshape(len(table), -1)
+
+
+def half_width(cells: NDArray[np.float64]) -> float:
+    """How far the 95 % interval reaches to each side of the mean of (seeds, tasks)."""
+    seeds, tasks = cells.shape
+    by_seed, by_task = cells.mean(axis=1), cells.mean(axis=0)
+    rest = cells - by_seed[:, None] - by_task[None, :] + cells.mean()
+    freedom = (seeds - 1) * (tasks - 1)
+    noise = float((rest**2).sum() / freedom)
+    # Mean squares; seeds or tasks that differ no more than noise would make them are no source of their own.
+    sources = [
+        (square, count - 1)
+        for square, count in (
+            (tasks * float(by_seed.var(ddof=1)), seeds),
+            (seeds * float(by_task.var(ddof=1)), tasks),
+        )
+        if square > noise
+    ]
+    if len(sources) != 1:
+        sources.append((noise if not sources else -noise, freedom))
+    total = sum(square for square, _ in sources)
+    effective = total**2 / sum(square**2 / free for square, free in sources)
+    return student(max(1.0, effective)) * math.sqrt(total / cells.size)
+
+
+def student(freedom: float) -> float:
+    """The 97.5 % point of Student's t: with t = sqrt(f) tan(a), its density is that of cos(a) ** (f - 1)."""
+    freedom = min(freedom, MANY)
+    angles = np.linspace(0.0, math.pi / 2, ANGLES)
+    density = np.cos(angles) ** (freedom - 1)
+    share = np.concatenate(([0.0], np.cumsum((density[1:] + density[:-1]) / 2)))
+    return math.sqrt(freedom) * math.tan(float(np.interp(CONFIDENCE, share / share[-1], angles)))

@@ -1,0 +1,120 @@
+"""What a study comes to: the figures of each method over its seeds, and what each step brings."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from msgspec import Struct
+
+from sweetrl.evaluation.compare import sign_flip_test
+from sweetrl.evaluation.credit import CreditQuality
+from sweetrl.evaluation.crossed import Table, common_cells, crossed_mean
+from sweetrl.types import Metric
+
+Figures = Mapping[str, Mapping[str, float]]
+"""Of one run: by name, a figure for each task."""
+
+SHARES = ("success", "reward", "coverage", "premature")
+"""Figures between 0 and 1."""
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """By how much the second method is better than the first, on the same tasks and seeds."""
+
+    first: str
+    second: str
+    value: float | None
+    """Of success."""
+    low: float | None
+    """Over tasks and seeds, as is `high`; with one seed over tasks."""
+    high: float | None
+    p: float
+    """Of the sign-flip test over tasks, each task's difference being the mean over the seeds."""
+    seeds_above: int
+    """Seeds at which the second is better."""
+    tasks: int
+
+
+class MethodResult(Struct, frozen=True, kw_only=True):
+    """What one method comes to."""
+
+    label: str
+    table: str
+    figures: dict[str, Metric]
+    """By name, over all seeds."""
+    by_seed: dict[str, dict[str, Metric]]
+    """The same for each seed."""
+    failed: int
+    """Dialogues that broke down."""
+    unscored: int
+
+
+class Curve(Struct, frozen=True, kw_only=True):
+    """Success against something."""
+
+    name: str
+    label: str
+    points: tuple[tuple[float, Metric], ...]
+
+
+class CriticResult(Struct, frozen=True, kw_only=True):
+    """How well a critic's advantages agree with the truth."""
+
+    label: str
+    by_seed: dict[str, CreditQuality]
+
+
+class StudyResults(Struct, frozen=True, kw_only=True):
+    """All that a study found."""
+
+    schema: Literal["study/1"] = "study/1"
+    title: str
+    tasks: str
+    """Where the tasks come from that methods are evaluated on."""
+    seeds: tuple[int, ...]
+    methods: dict[str, MethodResult]
+    steps: tuple[Step, ...]
+    """Between one method and the next of a table, and between the last of the main table and each ablation."""
+    best_of: tuple[Curve, ...] = ()
+    """By critic: success against the number of drafts."""
+    sizes: tuple[Curve, ...] = ()
+    """By method: success against the number of dialogues."""
+    off_policy: dict[str, MethodResult] = {}
+    """Another model that learnt from the same dialogues."""
+    off_policy_model: str = ""
+    off_policy_steps: tuple[Step, ...] = ()
+    credit: dict[str, CriticResult] = {}
+    settings: dict[str, Any] = {}
+    """The whole study as it was run."""
+
+
+def over_seeds(runs: Sequence[Figures], turn_limit: int) -> dict[str, Metric]:
+    """The figures of several runs on the same tasks."""
+    names = [name for name in runs[0] if all(name in run for run in runs)]
+    return {
+        name: crossed_mean(
+            name, [run[name] for run in runs], bounds=(0.0, 1.0 if name in SHARES else turn_limit)
+        )
+        for name in names
+    }
+
+
+def step(first: tuple[str, Table], second: tuple[str, Table]) -> Step:
+    """The second method less the first; each is a name and the success at each seed and task."""
+    table = [_less(above, below) for below, above in zip(first[1], second[1], strict=True)]
+    mean = crossed_mean("success", table, bounds=(-1.0, 1.0))
+    cells = common_cells(table)
+    return Step(
+        first=first[0],
+        second=second[0],
+        value=mean.value,
+        low=mean.low,
+        high=mean.high,
+        p=sign_flip_test(cells.mean(axis=0)) if cells.size else 1.0,
+        seeds_above=int(np.sum(cells.mean(axis=1) > 0)) if cells.size else 0,
+        tasks=cells.shape[1],
+    )
+
+
+def _less(above: Mapping[str, float], below: Mapping[str, float]) -> dict[str, float]:
+    return {task: above[task] - below[task] for task in above.keys() & below.keys()}

@@ -1,0 +1,189 @@
+"""What a report shows, and nothing about how: plain data that callers fill and `render` turns into a page.
+
+Every string may come from a model and is shown as text, never as markup. Sections without contents are left
+out of the page.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sweetrl.types import Episode, Metric, TurnCredit, Verdict
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of the results: how the metrics of one name are called and written."""
+
+    name: str
+    """The `name` of its metrics."""
+    label: str
+    percent: bool = True
+    """Whether the values are shares, to be shown in per cent."""
+    meaning: str = ""
+    """One sentence for the reader."""
+
+
+MEASURES = (
+    Measure("success", "success", meaning="Dialogues whose answer meets everything asked for."),
+    Measure("tests_passed", "tests passed", meaning="Share of the hidden tests that the answers pass."),
+    Measure("likeness", "likeness", meaning="How much the page looks like the wanted one."),
+    Measure("turns", "turns", percent=False, meaning="How often the agent spoke, on average."),
+    Measure("coverage", "facts asked", meaning="Share of the hidden facts that the agent asked about."),
+    Measure("repeats", "repeats", percent=False, meaning="Questions asked twice, per dialogue."),
+    Measure("premature", "premature", meaning="Answers before everything that matters was asked."),
+    Measure("leaking_dialogues", "leaks", meaning="Dialogues in which the collaborator gave code away."),
+)
+"""What sweetrl measures; metrics of other names are shown under those, as plain numbers."""
+
+
+@dataclass(frozen=True)
+class TaskScore:
+    """What a method came to on one task."""
+
+    attempts: int
+    """Scored ones."""
+    successes: int
+    reward: float
+    """The mean."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A run, or a way of acting: one row of the results."""
+
+    name: str
+    """Unique within the report; comparisons and examples refer to it."""
+    label: str = ""
+    """What the reader sees; the name if empty."""
+    scorer: str = ""
+    """Only methods of one scorer are put side by side."""
+    metrics: tuple[Metric, ...] = ()
+    dialogues: int = 0
+    tasks: Mapping[str, TaskScore] = field(default_factory=dict)
+    """By id."""
+    requests: Mapping[str, str] = field(default_factory=dict)
+    """What the tasks ask for, by id."""
+    unscored: int = 0
+    """Dialogues that could not be judged, for reasons that are not theirs. Not zeros."""
+
+    @property
+    def title(self) -> str:
+        """What the reader sees."""
+        return self.label or self.name
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two methods on the tasks that both were scored on."""
+
+    first: str
+    second: str
+    """Names of methods."""
+    measure: str
+    difference: Metric
+    """First less second, with its paired interval; `count` is the number of common tasks."""
+    wins: int = 0
+    """Tasks on which the first did better."""
+    ties: int = 0
+    losses: int = 0
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """The log of one training run."""
+
+    label: str
+    curves: Mapping[str, tuple[tuple[float, float], ...]]
+    """By metric: (step, value), in order."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """A few settings, shown beside the curves."""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """PNG files that belong to a dialogue about a page; larger ones than the page has room for are left out."""
+
+    reference: bytes | None = None
+    answer: bytes | None = None
+    drafts: Mapping[str, bytes] = field(default_factory=dict)
+    """By the content hash that replies refer to."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One dialogue to show."""
+
+    method: str
+    """Name of its method."""
+    episode: Episode
+    verdict: Verdict | None = None
+    credit: tuple[TurnCredit, ...] = ()
+    """What a critic thinks of its turns."""
+    reference: str | None = None
+    """What was wanted: code or HTML, shown as source."""
+    pictures: Pictures = Pictures()
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value, with its interval where there is one."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line of a figure."""
+
+    label: str
+    points: tuple[Point, ...]
+    method: str = ""
+    """Name of the method whose colour it has, if it belongs to one."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A line plot, such as success against the number of candidates."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    caption: str = ""
+    percent: bool = False
+    """Whether y is a share, to be shown in per cent."""
+    log_x: bool = False
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How one file or result came about."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...] = ()
+    """Command, seed, times, hashes: short ones."""
+    details: str = ""
+    """A longer text, folded away: the whole configuration, for example."""
+
+
+@dataclass(frozen=True)
+class ReportContents:
+    """A whole report."""
+
+    title: str
+    summary: str = ""
+    """A few sentences; an empty line starts a new paragraph."""
+    methods: tuple[Method, ...] = ()
+    measures: tuple[Measure, ...] = MEASURES
+    comparisons: tuple[Comparison, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    trainings: tuple[Training, ...] = ()
+    examples: tuple[Example, ...] = ()
+    """Those of one task next to each other."""
+    left_out: int = 0
+    """Dialogues that are not among the examples."""
+    provenance: tuple[Provenance, ...] = ()

@@ -1,0 +1,249 @@
+"""The sections about figures: results, paired differences, extra figures, training curves."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+
+from sweetrl.report import charts
+from sweetrl.report.contents import (
+    Comparison,
+    Figure,
+    Measure,
+    Method,
+    Point,
+    ReportContents,
+    Series,
+    Training,
+)
+from sweetrl.report.markup import Markup, element, join
+from sweetrl.report.scales import Estimate, amount, estimate_of, interval
+
+_CURVES = {
+    "loss": "loss",
+    "accuracy": "pairs told apart",
+    "margin": "margin",
+    "nll": "negative log-likelihood",
+    "learning_rate": "learning rate",
+}
+"""The curves that are shown, in this order, and what they are called; others follow under their own name."""
+_CURVES_SHOWN = 4
+BINS = 120
+"""A curve has at most so many points: the means of as many stretches."""
+
+
+# ---------------------------------------------------------------- results
+
+
+def groups(contents: ReportContents) -> list[tuple[str, list[tuple[int, Method]]]]:
+    """The methods that may be put side by side, each with its colour: those of one scorer."""
+    numbered = sorted(enumerate(contents.methods), key=lambda each: _first_with(contents, each[1].scorer))
+    return [(scorer, list(members)) for scorer, members in groupby(numbered, key=lambda each: each[1].scorer)]
+
+
+def _first_with(contents: ReportContents, scorer: str) -> int:
+    return next(number for number, method in enumerate(contents.methods) if method.scorer == scorer)
+
+
+def results(contents: ReportContents) -> Markup:
+    """Tables and bars, scorer by scorer."""
+    return join(part for scorer, members in groups(contents) for part in _group(contents, scorer, members))
+
+
+def _group(contents: ReportContents, scorer: str, members: Sequence[tuple[int, Method]]) -> Iterator[Markup]:
+    measures = measures_of(contents, [method for _, method in members])
+    if scorer:
+        yield element("p", "Scored by ", element("code", scorer), ".", class_="note")
+    yield _table(members, measures)
+    if not _same_tasks(method for _, method in members):
+        yield element(
+            "p",
+            "These runs were held on different tasks. Only paired differences compare like with like.",
+            class_="warning",
+        )
+    if measures:
+        rows = [
+            charts.Row(method.title, colour, tuple(figure(method, measure) for measure in measures))
+            for colour, method in members
+        ]
+        yield element("div", charts.bars(rows, measures), class_="scroll", tabindex=0)
+    explained = [f"{measure.label}: {measure.meaning}" for measure in measures if measure.meaning]
+    if explained:
+        yield element("p", " ".join(explained), class_="note")
+
+
+def measures_of(contents: ReportContents, methods: Sequence[Method]) -> list[Measure]:
+    """The columns that any of the methods has figures for."""
+    found = dict.fromkeys(metric.name for method in methods for metric in method.metrics if metric.count)
+    known = [measure for measure in contents.measures if measure.name in found]
+    names = {measure.name for measure in known}
+    return known + [
+        Measure(name, name.replace("_", " "), percent=False) for name in found if name not in names
+    ]
+
+
+def figure(method: Method, measure: Measure) -> Estimate | None:
+    """What a method came to in a measure."""
+    return estimate_of(next((each for each in method.metrics if each.name == measure.name), None))
+
+
+def _same_tasks(methods: Iterable[Method]) -> bool:
+    return len({frozenset(method.tasks) for method in methods if method.tasks}) <= 1
+
+
+def _table(members: Sequence[tuple[int, Method]], measures: Sequence[Measure]) -> Markup:
+    units = [measure.label + (", %" if measure.percent else "") for measure in measures]
+    heads = ["run", *units, "tasks", "dialogues", "unscored"]
+    head = element("tr", *(element("th", name, scope="col") for name in heads))
+    rows = (_row(colour, method, measures) for colour, method in members)
+    caption = element("caption", "Means with 95 % intervals. Unscored dialogues are left out of all figures.")
+    table = element("table", caption, element("thead", head), element("tbody", *rows), class_="results")
+    return element("div", table, class_="scroll", tabindex=0)
+
+
+def _row(colour: int, method: Method, measures: Sequence[Measure]) -> Markup:
+    swatch = element("span", class_=f"swatch {charts.colour_class(colour)}", aria_hidden="true")
+    unscored = element("strong", str(method.unscored)) if method.unscored else "0"
+    return element(
+        "tr",
+        element("th", swatch, method.title, scope="row"),
+        *(_cell(method, measure) for measure in measures),
+        element("td", f"{len(method.tasks):,}"),
+        element("td", f"{method.dialogues:,}"),
+        element("td", unscored),
+    )
+
+
+def _cell(method: Method, measure: Measure) -> Markup:
+    found = figure(method, measure)
+    if found is None:
+        return element("td", "–")
+    return element(
+        "td",
+        element("span", amount(found.value, percent=measure.percent), class_="value"),
+        element("span", interval(found, percent=measure.percent), class_="interval"),
+    )
+
+
+# ---------------------------------------------------------------- differences
+
+
+def differences(contents: ReportContents) -> Markup:
+    """A chart and a table for each measure that was compared."""
+    known = {measure.name: measure for measure in contents.measures}
+    names = {method.name: method.title for method in contents.methods}
+    parts = []
+    for name in dict.fromkeys(comparison.measure for comparison in contents.comparisons):
+        measure = known.get(name, Measure(name, name.replace("_", " "), percent=False))
+        rows = [
+            (f"{names.get(each.first, each.first)} − {names.get(each.second, each.second)}", found, each)
+            for each in contents.comparisons
+            if each.measure == name and (found := estimate_of(each.difference)) is not None
+        ]
+        chart = charts.differences([(title, found) for title, found, _ in rows], measure)
+        parts.append(element("h3", measure.label[:1].upper() + measure.label[1:]))
+        parts.append(element("div", chart, class_="scroll", tabindex=0))
+        parts.append(_difference_table(rows, measure))
+    return join(parts)
+
+
+def _difference_table(rows: Sequence[tuple[str, Estimate, Comparison]], measure: Measure) -> Markup:
+    unit = ", points" if measure.percent else ""
+    heads = ["first − second", f"{measure.label}{unit}", "95 % interval"]
+    heads += ["better on", "equal on", "worse on", "tasks", "p"]
+    body = (
+        element(
+            "tr",
+            element("th", title, scope="row"),
+            element("td", amount(found.value, percent=measure.percent, signed=True), class_="value"),
+            element("td", interval(found, percent=measure.percent, signed=True)),
+            *(element("td", str(count)) for count in (each.wins, each.ties, each.losses, found.items)),
+            element("td", "" if each.p_value is None else _p_text(each.p_value)),
+        )
+        for title, found, each in rows
+    )
+    head = element("tr", *(element("th", name, scope="col") for name in heads))
+    table = element("table", element("thead", head), element("tbody", *body), class_="results")
+    return element("div", table, class_="scroll", tabindex=0)
+
+
+def _p_text(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+# ---------------------------------------------------------------- figures
+
+
+def figures(contents: ReportContents) -> Markup:
+    """Each extra figure with its legend, caption and numbers."""
+    methods = {method.name: number for number, method in enumerate(contents.methods)}
+    return element("div", *(_figure(each, methods) for each in contents.figures), class_="figures")
+
+
+def _figure(figure: Figure, methods: Mapping[str, int]) -> Markup:
+    colours = [methods.get(series.method, number) for number, series in enumerate(figure.series)]
+    named = [
+        (colour, series.label) for colour, series in zip(colours, figure.series, strict=True) if series.label
+    ]
+    return element(
+        "figure",
+        element("h3", figure.title),
+        element("p", figure.y_label + (", %" if figure.percent else ""), class_="axis-title"),
+        charts.line_plot(figure, colours),
+        charts.legend(named) if named else None,
+        element("figcaption", figure.caption) if figure.caption else None,
+        charts.points_table(figure),
+    )
+
+
+# ---------------------------------------------------------------- training
+
+
+def trainings(contents: ReportContents) -> Markup:
+    """A row of small plots for each training run."""
+    return join(_training(each, number) for number, each in enumerate(contents.trainings))
+
+
+def _training(training: Training, number: int) -> Markup:
+    facts = " · ".join(f"{name} {value}" for name, value in training.facts)
+    return element(
+        "section",
+        element("h3", training.label),
+        element("p", facts, class_="note") if facts else None,
+        element("div", *(_curve(figure, number) for figure in curves(training)), class_="curves"),
+        class_="training",
+    )
+
+
+def curves(training: Training) -> list[Figure]:
+    """The plots of a training run, the important ones first."""
+    known = [name for name in _CURVES if name in training.curves]
+    names = (known + [name for name in training.curves if name not in _CURVES])[:_CURVES_SHOWN]
+    return [
+        Figure(
+            title=_CURVES.get(name, name.replace("_", " ")),
+            x_label="step",
+            y_label=_CURVES.get(name, name),
+            series=(Series("", thinned(training.curves[name])),),
+            percent=name == "accuracy",
+        )
+        for name in names
+    ]
+
+
+def _curve(figure: Figure, number: int) -> Markup:
+    title = figure.title + (", %" if figure.percent else "")
+    plot = charts.line_plot(figure, [number], width=250, height=165)
+    return element("figure", element("figcaption", title, class_="panel-title"), plot)
+
+
+def thinned(points: Sequence[tuple[float, float]]) -> tuple[Point, ...]:
+    """The points; of many, means over stretches of equal length, with the middle 80 % as their interval."""
+    if len(points) <= BINS:
+        return tuple(Point(x, y) for x, y in points)
+    ends = [number * len(points) // BINS for number in range(BINS + 1)]
+    return tuple(_stretch(points[start:end]) for start, end in pairwise(ends))
+
+
+def _stretch(points: Sequence[tuple[float, float]]) -> Point:
+    values = sorted(y for _, y in points)
+    tail = len(values) // 10
+    return Point(points[-1][0], sum(values) / len(values), values[tail], values[-1 - tail])

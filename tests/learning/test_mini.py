@@ -1,0 +1,185 @@
+"""The tiny models that ship: how they are made."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
+
+from sweetrl.learning import mini
+from sweetrl.learning.muon import Muon, orthogonal
+from sweetrl.learning.tokens import DialogueEncoder
+from sweetrl.tasks.mini_backend import make_tasks
+from sweetrl.types import Message, Role
+
+TINY = mini.Size(width=16, layers=1, inner=32, heads=2, steps=6, tasks=60, batch=8)
+TOKENIZER = mini.build_tokenizer(mini._vocabulary_texts())
+TASKS = list(make_tasks("train", 20, seed=7))
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> None:
+    torch.set_num_threads(1)
+
+
+# ---------------------------------------------------------------- tokenizer
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_any_text_survives_the_tokenizer(text: str) -> None:
+    ids = TOKENIZER(text, add_special_tokens=False)["input_ids"]
+    assert TOKENIZER.decode(ids, skip_special_tokens=False) == text
+
+
+def test_words_of_the_benchmark_are_single_tokens() -> None:
+    for text in ("Which letter case is used?", "I WANT TO ANSWER:"):
+        assert len(TOKENIZER(text, add_special_tokens=False)["input_ids"]) == len(text.split()) + 1
+
+
+def test_the_template_leaves_out_instructions() -> None:
+    chat = [{"role": "system", "content": "Obey."}, {"role": "user", "content": "Hello."}]
+    assert TOKENIZER.apply_chat_template(chat, tokenize=False) == "<|user|>Hello.<|end|>"
+
+
+def test_the_encoder_reads_a_dialogue_as_the_model_learnt_it() -> None:
+    encode = mini._encoder(TOKENIZER)
+    for number, task in enumerate(TASKS):
+        document = encode(task, number)
+        opening = TOKENIZER.decode(document.ids[: document.ids.index(TOKENIZER.eos_token_id)])
+        request = opening.removeprefix("<|user|>")
+        assert request in (task.request, mini._told(task))
+        prompt = (
+            DialogueEncoder(TOKENIZER, max_tokens=512)
+            .candidates([Message(Role.USER, request)], ["x"], system="Obey.")
+            .prefix
+        )
+        assert document.ids[: len(prompt)] == prompt
+
+
+# ---------------------------------------------------------------- corpus
+
+
+def test_requests_are_given_and_replies_learnt_only_with_the_reference() -> None:
+    encode = mini._encoder(TOKENIZER)
+    seen = set()
+    for number in range(5):
+        for task in TASKS:
+            document = encode(task, number)
+            told = TOKENIZER.decode(document.ids).startswith("<|user|>The finished function is:")
+            seen.add(told)
+            learnt = [target != mini._IGNORED for target in document.targets]
+            speaker = "user"
+            for token, counted in zip(document.ids, learnt, strict=True):
+                if (text := TOKENIZER.decode([token])) in ("<|user|>", "<|agent|>"):
+                    speaker = text
+                    assert not counted
+                elif speaker == "<|agent|>":
+                    assert counted
+            first = document.ids.index(TOKENIZER.eos_token_id)
+            assert not any(learnt[: first + 1])
+            replies = sum(learnt) - _agent_tokens(document.ids)
+            assert (replies > 0) == (
+                told and document.ids.count(TOKENIZER.convert_tokens_to_ids("<|user|>")) > 1
+            )
+    assert seen == {True, False}
+
+
+def _agent_tokens(ids: list[int]) -> int:
+    speaker, count = "", 0
+    for token in ids:
+        if (text := TOKENIZER.decode([token])) in ("<|user|>", "<|agent|>"):
+            speaker = text
+        elif speaker == "<|agent|>":
+            count += 1
+    return count
+
+
+def test_every_batch_holds_short_and_long_dialogues() -> None:
+    batches = mini._batches(TOKENIZER, replace(TINY, tasks=200), seed=0)
+    for _ in range(10):
+        lengths = [max(len(document.ids) for document in part) for part in next(batches)]
+        assert lengths == sorted(lengths)
+        assert lengths[-1] > lengths[0]
+
+
+# ---------------------------------------------------------------- learning
+
+
+def test_a_seed_always_gives_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mini, "VOCABULARY_TASKS", 50)
+    for name, seed in (("one", 3), ("two", 3), ("other", 4)):
+        mini.build(TINY, tmp_path / name, name="tiny", seed=seed)
+    one, two, other = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two", "other"))
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert not all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_the_number_of_threads_changes_nothing() -> None:
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(mini._config(TINY, TOKENIZER))
+    batch = next(mini._batches(TOKENIZER, TINY, seed=0))
+    found = []
+    for threads in (1, 3):
+        with ThreadPoolExecutor(threads) as pool:
+            mini._learn(model, batch, pool)
+        found.append([weight.grad.clone() for weight in model.parameters() if weight.grad is not None])
+    assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))
+
+
+def test_gradients_are_those_of_the_mean_over_the_whole_batch() -> None:
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(mini._config(TINY, TOKENIZER))
+    batch = next(mini._batches(TOKENIZER, TINY, seed=0))
+    with ThreadPoolExecutor(1) as pool:
+        loss = mini._learn(model, batch, pool)
+    ours = [weight.grad.clone() for weight in model.parameters() if weight.grad is not None]
+    documents = [document for part in batch for document in part]
+    learnt = sum(target != mini._IGNORED for document in documents for target in document.targets)
+    model.zero_grad()
+    whole = mini._surprise(model, documents) / learnt
+    whole.backward()
+    assert loss == pytest.approx(float(whole.detach()), rel=1e-5)
+    for mine, weight in zip(ours, model.parameters(), strict=True):
+        assert torch.allclose(mine, weight.grad, atol=1e-5)
+
+
+def test_what_is_written_loads_like_any_model_and_has_learnt_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mini, "VOCABULARY_TASKS", 50)
+    losses: list[float] = []
+    size = replace(TINY, steps=40, batch=16)
+    mini.build(size, tmp_path, name="tiny", observe=lambda progress: losses.append(progress.loss))
+    assert losses[-1] < losses[0] - 0.1
+    model = AutoModelForCausalLM.from_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    assert model.config.vocab_size == len(tokenizer)
+    assert tokenizer.chat_template == mini.TEMPLATE
+    assert "make-model tiny --seed 0" in (tmp_path / "README.md").read_text()
+
+
+def test_orthogonal_drives_all_singular_values_near_one() -> None:
+    torch.manual_seed(0)
+    for shape in ((8, 8), (8, 20), (20, 8)):
+        values = torch.linalg.svdvals(orthogonal(torch.randn(shape)))
+        assert values.min() > 0.5
+        assert values.max() < 1.5
+
+
+def test_muon_goes_downhill() -> None:
+    torch.manual_seed(0)
+    weight = torch.nn.Parameter(torch.randn(6, 4))
+    goal = torch.randn(6, 4)
+    optimiser = Muon([weight], lr=0.05)
+    start = float((weight.detach() - goal).square().sum())
+    for _ in range(60):
+        optimiser.zero_grad()
+        (weight - goal).square().sum().backward()
+        optimiser.step()
+    assert float((weight.detach() - goal).square().sum()) < 0.05 * start
