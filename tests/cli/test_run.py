@@ -383,9 +383,7 @@ def test_a_request_to_end_leaves_neither_stage_nor_server(
     endless.terminate()
     _, said = endless.communicate(timeout=60)
     assert endless.returncode == 130, said
-    assert said.splitlines()[-1] == (
-        "interrupted: in the stage evaluate; the same command goes on with it"
-    )
+    assert said.splitlines()[-1] == ("interrupted: in the stage evaluate; the same command goes on with it")
     await_end_of(started)
 
 
