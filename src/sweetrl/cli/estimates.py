@@ -143,8 +143,12 @@ class _Counter:
         return operations_per_parameter * parameters / (speed * 1e12) / 3600
 
     def _turns(self) -> float | None:
-        dialogues = self._dialogues()
-        return None if dialogues is None else dialogues * self._assumed.turns
+        """That candidates are drawn for."""
+        dialogues, held = self._dialogues(), self._recipe.rollout.attempts
+        if dialogues is None:
+            return None
+        share = min(self._recipe.candidates.attempts or held, held) / held
+        return dialogues * share * self._assumed.turns
 
     def _dialogues(self) -> int | None:
         """On the training tasks."""
