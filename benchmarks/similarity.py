@@ -70,14 +70,14 @@ async def measure(source: Path, count: int, *, parts: bool) -> None:
     itself = [(await similarities[0].compare(each.reference, each.reference)).score for each in series]
     print(f"{len(pages)} pages, {len(series[0].mutants) * len(pages)} mutants, rendered in {rendered:.0f} s")
     print(
-        f"{'':18}{'Spearman':>10}{'pooled':>8}{'AUC':>8}"
+        f"{'':18}{'Spearman':>10}{'pooled':>8}{'centred':>9}{'AUC':>8}"
         + "".join(f"{grade:>7}" for grade in GRADES)
         + "  other"
     )
     for name, each in found.items():
         grades = "".join(f"{each.mean_by_grade[grade]:7.3f}" for grade in GRADES)
         print(
-            f"{name:18}{each.spearman:10.3f}{each.pooled_spearman:8.3f}{each.auc:8.3f}{grades}{each.mean_other:7.3f}"
+            f"{name:18}{each.spearman:10.3f}{each.pooled_spearman:8.3f}{each.centred_spearman:9.3f}{each.auc:8.3f}{grades}{each.mean_other:7.3f}"
         )
     result = {
         "pages": len(pages),

@@ -83,6 +83,20 @@ def test_moving_things_stand_still(render: Render) -> None:
     assert len({render(page).png for _ in range(5)} | {first.png}) == 1
 
 
+@pytest.mark.parametrize("more", ["", "transition:all 5s;"])
+def test_nothing_looks_as_if_it_were_pointed_at(render: Render, more: str) -> None:
+    style = (
+        f"body{{margin:0}} a{{display:block;{more}color:#000001}} a:hover{{color:#ff0000;background:#00ff00}}"
+    )
+    shots = [
+        render(f"<html><style>{style}</style><a style='height:{height}px'>Home</a>")
+        for height in (20, 30, 40)
+    ]
+    for shot in shots:
+        assert (box(shot, "a").color, box(shot, "a").background) == ("#000001", "")
+        assert (pixels(shot.png)[:, 600:] == 255).all()
+
+
 def test_pictures_have_the_size_that_they_were_asked_for_in(render: Render) -> None:
     shot = render(
         "<body style='margin:0'><img src='https://picsum.photos/id/48/300/200' style='display:block'>"

@@ -147,7 +147,7 @@ def command(files: Files, seed_model: Path, output: Path, *more: object) -> list
 def weights(folder: Path) -> dict[str, object]:
     from safetensors.torch import load_file
 
-    return load_file(folder / "model.safetensors")
+    return load_file(folder / "model.safetensors" if folder.is_dir() else folder)
 
 
 def largest_difference(one: Path, other: Path) -> float:
@@ -214,6 +214,26 @@ def test_two_processes_learn_what_one_does(files: Files, seed_model, tmp_path, a
     from transformers import AutoModelForCausalLM
 
     AutoModelForCausalLM.from_pretrained(together)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("dpo", ["--lora-rank", "4"]), ("critic", ["--kind", "value"])],
+    ids=["adapters", "a head"],
+)
+def test_adapters_and_heads_learn_the_same_on_a_split_model(
+    files: Files, seed_model: Path, tmp_path: Path, method: str, options: list[str]
+) -> None:
+    given = ["--model", seed_model, *files.options(method), *QUICK, *options]
+    words = [str(each) for each in ("-m", "sweetrl", "train", method, *given, "-o")]
+    python(*words, str(tmp_path / "alone"))
+    torchrun(*words, str(tmp_path / "split"), "--shard")
+    assert largest_difference(tmp_path / "alone", tmp_path / "split") < 1e-5
+    assert largest_difference(seed_model, tmp_path / "split") > 1e-4
+    if method == "critic":
+        heads = [(tmp_path / name / "score_head.safetensors") for name in ("alone", "split")]
+        assert largest_difference(*heads) < 1e-5
 
 
 FULL_DISK = """

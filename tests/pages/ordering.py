@@ -34,6 +34,8 @@ class Ordering:
     """Of the number of changes and the score, turned round: within a page and family, and the mean of those."""
     pooled_spearman: float
     """The same over the mutants of all pages at once: pages that lose more by a change than others count against it."""
+    centred_spearman: float
+    """Pooled, once the mean score of each page is taken off."""
     auc: float
     """How often a mutant scores higher than the page of another task, over all pairs of such scores."""
     mean_by_grade: dict[int, float]
@@ -78,10 +80,18 @@ async def order(similarity: Similarity, series: Sequence[Series], *, others: int
     return Ordering(
         spearman=float(np.mean(correlations)),
         pooled_spearman=_pooled(by_grade),
+        centred_spearman=_pooled(_centred(by_grade)),
         auc=area_under_curve(mutated, foreign),
         mean_by_grade={grade: float(np.mean(scores)) for grade, scores in by_grade.items()},
         mean_other=float(np.mean(foreign)),
     )
+
+
+def _centred(by_grade: dict[int, list[float]]) -> dict[int, list[float]]:
+    """Scores less the mean of their page; each page has as many in a row as there are families."""
+    scores = np.array(list(by_grade.values())).reshape(len(by_grade), -1, len(FAMILIES))
+    less = (scores - scores.mean((0, 2), keepdims=True)).reshape(len(by_grade), -1)
+    return dict(zip(by_grade, less.tolist(), strict=True))
 
 
 def _pooled(by_grade: dict[int, list[float]]) -> float:

@@ -29,6 +29,8 @@ VIEWPORT_HEIGHT = 682
 
 _MEASURE = resources.files(__package__).joinpath("measure.js").read_text(encoding="utf-8")
 _PROBE = resources.files(__package__).joinpath("probe.js").read_text(encoding="utf-8")
+# In every new document the pointer is in the corner, and what lies there would look as if it were pointed at.
+_POINTER_AWAY = {"type": "mouseMoved", "x": -1, "y": -1}
 _ADD_STYLE = """((css) => {
   const style = Document.prototype.createElement.call(document, "style");
   Node.prototype.appendChild.call(style, Document.prototype.createTextNode.call(document, css));
@@ -117,6 +119,7 @@ class Tab:
         self._clean_frame = frame if leaves_no_trace(visit.html) else None
         if "<script" in html.lower():
             await self._do_what_scripts_would(visit)
+        await self._session.send("Input.dispatchMouseEvent", _POINTER_AWAY)
         limits = {"boxes": self._limits.boxes, "text": self._limits.text}
         measured = msgspec.json.decode(await self._call(_MEASURE, limits), type=_Measured)
         return await self._capture(visit, measured)

@@ -85,14 +85,14 @@ class _Counter:
         return Cost(requests=round(2 * dialogues * turns), tokens=round(tokens))
 
     def _candidates(self, _: Stage) -> Cost:
-        turns = self._turns_with_candidates()
+        turns = self._turns()
         if turns is None:
             return Cost()
         drawn = self._recipe.candidates.n * self._assumed.output_tokens
         return Cost(requests=round(turns), tokens=round(turns * (self._history() + drawn)))
 
     def _rank(self, _: Stage) -> Cost:
-        turns = self._turns_with_candidates()
+        turns = self._turns()
         if turns is None:
             return Cost()
         # The critic and its reference each read the history once and then every candidate.
@@ -116,12 +116,12 @@ class _Counter:
 
     def _examples(self, method: str) -> float:
         """Of one epoch, at most."""
-        turns, dialogues = self._turns_with_candidates() or 1, self._dialogues() or 1
+        turns, dialogues = self._turns() or 1, self._dialogues() or 1
         return turns * self._recipe.turn_pairs.pairs if method == "policy" else dialogues
 
     def _training_tokens(self, method: str) -> float | None:
         """Of one epoch, at most: every dialogue is in a pair, every turn has all its pairs."""
-        assumed, dialogues, turns = self._assumed, self._dialogues(), self._turns_with_candidates()
+        assumed, dialogues, turns = self._assumed, self._dialogues(), self._turns()
         if dialogues is None or turns is None:
             return None
         if method == "policy":
@@ -142,11 +142,12 @@ class _Counter:
             return None
         return operations_per_parameter * parameters / (speed * 1e12) / 3600
 
-    def _turns_with_candidates(self) -> float | None:
-        dialogues, attempts = self._dialogues(), self._recipe.candidates.attempts
+    def _turns(self) -> float | None:
+        """That candidates are drawn for."""
+        dialogues, held = self._dialogues(), self._recipe.rollout.attempts
         if dialogues is None:
             return None
-        share = 1.0 if attempts is None else min(1.0, attempts / self._recipe.rollout.attempts)
+        share = min(self._recipe.candidates.attempts or held, held) / held
         return dialogues * share * self._assumed.turns
 
     def _dialogues(self) -> int | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 START = 4.0
 """Seconds until Python and PyTorch are there."""
-DRAWN, READ, TRAINED = 4e-4, 4e-5, 3e-4
+DRAWN, READ, TRAINED = 4e-4, 1.3e-4, 6e-5
 """Seconds for a token that the tiny model writes, reads or learns from."""
 WATCHED = 20.0
 """Seconds of work after which this machine's own speed counts for more than an ordinary one."""
@@ -57,7 +57,7 @@ def weight(recipe: "Recipe", stage: "Stage") -> float:
     if command == "rank":
         return START + READ * tokens
     if command == "candidates":
-        return START + DRAWN * 2 * turns * recipe.candidates.n * recipe.estimate.output_tokens
+        return START + DRAWN * turns * recipe.candidates.n * recipe.estimate.output_tokens
     if command in ("rollout", "evaluate", "values"):
         return START + DRAWN * turns * recipe.estimate.output_tokens
     return START / 2
@@ -94,7 +94,8 @@ class Clock:
 
     def finish(self, number: int) -> float:
         """It ends; the seconds that it took."""
-        taken = self.now() - self._started
+        ended = self.now()
+        taken, self._started = ended - self._started, ended
         self.done += self.weights[number]
         self._worked += self.weights[number]
         self._seconds += taken
@@ -180,7 +181,7 @@ class ScreenedRunner(Runner):
         self._bar.update(task, completed=self._clock.share(self._number, part), description=words)
 
     def _tell(self, stage: "Stage", seconds: float) -> None:
-        left = live.duration(self._clock.left(self._number, 1.0)) if self._bar is None else ""
+        left = live.duration(self._clock.left(self._number, 0.0)) if self._bar is None else ""
         after = f", about {left} left" if left else ""
         words = f"{in_words(self._study, stage)} ({live.duration(seconds)}{after})"
         self._note(f"[{self._number + 1}/{len(self._planned)}] {self._seed_of(stage)}{words}")

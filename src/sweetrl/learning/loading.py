@@ -1,10 +1,11 @@
 """Models to train: loaded, given adapters or a head, and turned into plain folders at the end."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
@@ -133,6 +134,24 @@ def save_plain(model: Any, folder: Path, weights: dict[str, Tensor] | None = Non
     )
     if hasattr(model, SCORE_HEAD):
         save_score_head(model, folder)
+
+
+def remove_score_head(folder: Path) -> None:
+    """Take the score head, which has a file of its own, out of the model's files.
+
+    The library saves all weights of a model that is split over processes, whatever it is asked to save.
+    """
+    for file in folder.glob("model*.safetensors"):
+        weights = load_file(file)
+        kept = {name: weight for name, weight in weights.items() if not name.startswith(SCORE_HEAD)}
+        if len(kept) < len(weights):
+            save_file(kept, file, metadata={"format": "pt"})
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        content = json.loads(index.read_text())
+        files = content["weight_map"].items()
+        content["weight_map"] = {name: file for name, file in files if not name.startswith(SCORE_HEAD)}
+        index.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def read_weights(folder: Path, *, vision: bool = False) -> dict[str, Tensor]:

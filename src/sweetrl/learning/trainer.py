@@ -47,7 +47,7 @@ from sweetrl.learning.checkpoints import (
 )
 from sweetrl.learning.critics import EVEN_CHANCE, CriticCard, write_critic_card
 from sweetrl.learning.datasets import Dataset
-from sweetrl.learning.loading import load_model, merge_adapter, read_weights, save_plain
+from sweetrl.learning.loading import load_model, merge_adapter, read_weights, remove_score_head, save_plain
 from sweetrl.learning.objectives import Objective, Outcome, objective
 from sweetrl.learning.pictures import PictureReader
 from sweetrl.learning.reference import reference_logprobs
@@ -356,7 +356,10 @@ class TurnTrainer(Trainer):
             adapted = self._settings.lora is not None
             self._card = changed(self._card_now(), finished=timestamp())
             self.save_model(str(made / ADAPTER if adapted else made))
+            self.accelerator.wait_for_everyone()
             if self.is_world_process_zero():
+                if self.is_distributed_loading_by_transformers and self._settings.has_head and not adapted:
+                    remove_score_head(made)
                 if adapted:
                     merge_adapter(self._card.model, made / ADAPTER, self._settings, made)
                     self._tokenizer.save_pretrained(made)
