@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 # Stamps: an installation is repeated only when what it installs has changed.
-CORE := $(VENV)/.installed-core
+LEARNING := $(VENV)/.installed-learning
 COMPLETE := $(VENV)/.installed-complete
 
 .DEFAULT_GOAL := help
@@ -18,8 +18,8 @@ help: ## list these commands
 install: $(COMPLETE) ## make .venv with everything that the tests and checks need
 	@scripts/install-web-assets
 
-quickstart: $(CORE) ## score a handful of answers, honest and hostile, in a few seconds
-	@PATH="$(abspath $(BIN)):$$PATH" examples/quickstart
+quickstart: $(LEARNING) ## train SWEET-RL and its baselines on the built-in benchmark; about eight minutes
+	$(BIN)/sweetrl quickstart -o quickstart
 
 test: $(COMPLETE) ## all tests but the slow ones
 	scripts/install-system-packages
@@ -54,10 +54,10 @@ clean: ## remove what the other commands made
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(CORE): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable .
+$(LEARNING): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[train]'
 	@touch $@
 
 $(COMPLETE): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[browser,dev,gym,serve,test-train]'
-	@touch $(CORE) $@
+	@touch $(LEARNING) $@

@@ -1,4 +1,4 @@
-"""The examples are worth what the quickstart says: six right, three mistaken, three that try to cheat."""
+"""The examples are worth what they are meant to be: six right, three mistaken, three that try to cheat."""
 
 from pathlib import Path
 

@@ -210,6 +210,17 @@ def test_outputs_that_the_limit_ended_are_marked_on_the_whole_road(
     assert pairs
 
 
+def test_candidates_can_be_drawn_for_some_dialogues_of_each_task(
+    sweetrl: Sweetrl, episodes: Path, tmp_path: Path, server: HostileServer
+) -> None:
+    agent = ("--agent", f"openai:fake@{server.url}")
+    drawn = tmp_path / "c.jsonl"
+    ended = sweetrl("candidates", "--episodes", episodes, *agent, "--n", 2, "--attempts", 1, "-o", drawn)
+    assert ended.code == 0
+    first = {each.id for each in read_records(episodes, Episode) if each.attempt == 0}
+    assert {each.episode_id for each in read_records(drawn, CandidateSet)} == first
+
+
 def test_failed_candidates_are_recorded_and_done_again(
     sweetrl: Sweetrl, episodes: Path, tmp_path: Path, server: HostileServer
 ) -> None:

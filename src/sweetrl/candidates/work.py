@@ -19,18 +19,21 @@ async def as_finished(
 ) -> AsyncGenerator[Result]:
     """The results of `work`, in the order in which they come, with at most `concurrency` under way.
 
-    An item is taken from `items` when there is room for it, so an iterator that ends early stops the work.
+    Those that come at the same moment are in the order of their items. An item is taken from `items` when there
+    is room for it, so an iterator that ends early stops the work.
     """
     todo = iter(items)
-    running: set[asyncio.Future[Result]] = set()
+    running: list[asyncio.Future[Result]] = []
     try:
         while True:
             while len(running) < concurrency and (taken := next(((each,) for each in todo), None)):
-                running.add(asyncio.ensure_future(work(*taken)))
+                running.append(asyncio.ensure_future(work(*taken)))
             if not running:
                 return
-            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for each in done:
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            ended = [each for each in running if each in done]
+            running = [each for each in running if each not in done]
+            for each in ended:
                 yield each.result()
     finally:
         for each in running:

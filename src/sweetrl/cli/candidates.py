@@ -19,8 +19,11 @@ from sweetrl.cli.rollout import (
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sweetrl.cli.filling import Tally
     from sweetrl.cli.players import Player
+    from sweetrl.types import Episode, Task
 
 KindName = Literal["backend", "frontend"]
 KindOption = Annotated[
@@ -38,6 +41,9 @@ def candidates(
     *,
     tasks: TasksOption = None,
     n: Annotated[int, typer.Option("--n", min=1, help="Candidates for each turn.")] = 16,
+    attempts: Annotated[
+        int | None, typer.Option("--attempts", min=1, help="Only for the first N dialogues on each task.")
+    ] = None,
     kind: KindOption = "backend",
     seed: Annotated[int, typer.Option("--seed", help="The same seed draws the same candidates.")] = 0,
     agent_temperature: AgentTemperature = 1.0,
@@ -63,7 +69,7 @@ def candidates(
         refuse_other_kind(episodes, kind)
     sampling = Sampling(temperature=agent_temperature, max_tokens=agent_max_tokens)
     player = Player(agent, sampling, FREE, agent_prompt)
-    draw = _Draw(episodes, tasks, player, kind, turn_limit, n, seed, concurrency)
+    draw = _Draw(episodes, tasks, player, kind, turn_limit, n, attempts, seed, concurrency)
     asyncio.run(draw.into(output, quiet=quiet)).report(json=json, quiet=quiet)
 
 
@@ -90,6 +96,8 @@ class _Draw:
     turn_limit: int
     """Of the dialogues: part of what the agent is told."""
     n: int
+    attempts: int | None
+    """Dialogues on each task that candidates are drawn for; None for all."""
     seed: int
     concurrency: int
 
@@ -102,7 +110,7 @@ class _Draw:
         from sweetrl.types import CandidateSet, Kind
 
         tasks = inputs.tasks_or_none(self.tasks)
-        total = sum(1 for _ in stored_turns(inputs.each_episode(self.episodes, tasks)))
+        total = sum(1 for _ in stored_turns(self._dialogues(tasks)))
         tally = Tally(output, "turns")
         async with opened_models(tally) as models:
             agent, settings = seat_agent(
@@ -112,7 +120,7 @@ class _Draw:
                 output, CandidateSet, command="candidates", config=self._config() | settings, quiet=quiet
             ) as log:
                 drawn = sample_candidates(
-                    inputs.each_episode(self.episodes, tasks),
+                    self._dialogues(tasks),
                     agent,
                     n=self.n,
                     seed=self.seed,
@@ -122,10 +130,16 @@ class _Draw:
                 await fill(log, drawn, tally, total=total, quiet=quiet)
         return tally
 
+    def _dialogues(self, tasks: "dict[str, Task] | None") -> "Iterator[Episode]":
+        for episode in inputs.each_episode(self.episodes, tasks):
+            if self.attempts is None or episode.attempt < self.attempts:
+                yield episode
+
     def _config(self) -> dict[str, Any]:
-        return {
+        config = {
             "episodes": inputs.fingerprint(self.episodes),
             "turn_limit": self.turn_limit,
             "n": self.n,
             "seed": self.seed,
         }
+        return config if self.attempts is None else config | {"attempts": self.attempts}

@@ -3,22 +3,31 @@
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
 _PR_SET_PDEATHSIG = 1
 
 
 def start(
-    words: Sequence[str] | str, *, output: IO[Any], errors: IO[Any] | None = None, own_session: bool = False
+    words: Sequence[str] | str,
+    *,
+    output: IO[Any],
+    errors: IO[Any] | None = None,
+    own_session: bool = False,
+    variables: Mapping[str, str] | None = None,
 ) -> "subprocess.Popen[bytes]":
-    """Start a program that gets SIGTERM when this process ends, be it by SIGKILL. A text goes to a shell."""
+    """Start a program that gets SIGTERM when this process ends, be it by SIGKILL. A text goes to a shell.
+
+    `variables` are added to the environment.
+    """
     return subprocess.Popen(  # noqa: S603  words of our own, or the recipe's
         words,
         shell=isinstance(words, str),
         stdout=output,
         stderr=errors,
         start_new_session=own_session,
+        env={**os.environ, **(variables or {})},
         preexec_fn=_dying_with(os.getpid()),
     )
 

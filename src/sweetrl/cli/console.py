@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sweetrl.cli import progress as progress_file
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -64,8 +66,13 @@ def progress(
     """A progress bar with rate, elapsed and remaining time; yields the function that advances it.
 
     `done` items of `total` were there before this run, so they count for the bar but not for the rate.
-    Nothing is shown when `quiet`, or when standard error is not a terminal.
+    Nothing is shown when `quiet`, or when standard error is not a terminal. Whoever started the command and asked
+    to be told is told instead.
     """
+    tell = progress_file.teller()
+    if tell is not None and total is not None:
+        yield _counting(tell, total, done)
+        return
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -73,6 +80,15 @@ def progress(
     task = bar.add_task(label, total=total, completed=done, before=done)
     with bar:
         yield lambda count: bar.advance(task, count)
+
+
+def _counting(tell: progress_file.Tell, total: int, done: int) -> Callable[[int], None]:
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        tell(done, total)
+
+    return advance
 
 
 def _bar() -> "Progress":

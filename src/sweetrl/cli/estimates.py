@@ -15,6 +15,8 @@ from sweetrl.errors import SweetError
 
 PAPER_EPOCHS = {"critic": 4, "dpo": 4, "rft": 4, "policy": 1}
 """Paper, table 5, backend."""
+PAPER_BATCHES = {"critic": 8, "dpo": 8, "rft": 32, "policy": 8}
+"""The same."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +106,18 @@ class _Counter:
         tokens = self._training_tokens(method)
         if tokens is None or settings is None:
             return Cost()
-        epochs = settings.epochs or PAPER_EPOCHS[method]
+        epochs: float = settings.epochs or PAPER_EPOCHS[method]
+        if settings.max_steps is not None:
+            examples = settings.max_steps * (settings.batch_size or PAPER_BATCHES[method])
+            epochs = min(epochs, examples / self._examples(method))
         # The reference model reads everything once.
         operations = 6 * tokens * epochs + (2 * tokens if method != "rft" else 0)
         return Cost(requests=0, tokens=round(tokens * epochs), gpu_hours=self._hours(operations))
+
+    def _examples(self, method: str) -> float:
+        """Of one epoch, at most."""
+        turns, dialogues = self._turns() or 1, self._dialogues() or 1
+        return turns * self._recipe.turn_pairs.pairs if method == "policy" else dialogues
 
     def _training_tokens(self, method: str) -> float | None:
         """Of one epoch, at most: every dialogue is in a pair, every turn has all its pairs."""

@@ -26,6 +26,11 @@ def percent(metric: "Metric") -> str:
     return _number(metric.value, 100)
 
 
+def plain(metric: "Metric | None", *, percent: bool) -> str:
+    """`40.4`, or `2.31` for what is no share; a dash for nothing."""
+    return NOTHING if metric is None else _number(metric.value, 100 if percent else 1)
+
+
 def percent_interval(metric: "Metric") -> str:
     """`37.4 to 43.5`."""
     return _interval(metric, 100)

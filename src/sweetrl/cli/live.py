@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sweetrl.cli import console
+from sweetrl.cli import console, progress
 
 if TYPE_CHECKING:
     from sweetrl.dialogue.rollout import Progress
@@ -66,7 +66,11 @@ def duration(seconds: float) -> str:
 @contextlib.asynccontextmanager
 async def shown(status: Status, *, quiet: bool) -> AsyncIterator[None]:
     """Show the status while the block runs: live on a terminal, now and then in a log file."""
-    if quiet:
+    tell = progress.teller()
+    if tell is not None:
+        async with _running(_telling(status, tell)):
+            yield
+    elif quiet:
         yield
     elif sys.stderr.isatty():
         from rich.live import Live
@@ -75,11 +79,24 @@ async def shown(status: Status, *, quiet: bool) -> AsyncIterator[None]:
         with Live(console=console.messages(), get_renderable=lambda: Text(status.line()), transient=True):
             yield
     else:
-        heartbeat = asyncio.create_task(_beat(status))
-        try:
+        async with _running(_beat(status)):
             yield
-        finally:
-            heartbeat.cancel()
+
+
+@contextlib.asynccontextmanager
+async def _running(beating: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    heartbeat = asyncio.create_task(beating)
+    try:
+        yield
+    finally:
+        heartbeat.cancel()
+
+
+async def _telling(status: Status, tell: progress.Tell) -> None:
+    while True:
+        done = status.progress.finished + status.progress.failed
+        tell(status.before + done, status.total)
+        await asyncio.sleep(progress.SECONDS)
 
 
 async def _beat(status: Status) -> None:

@@ -27,10 +27,12 @@ from sweetrl.cli import (
     make_model,
     pairs,
     play,
+    quickstart,
     rank,
     report,
     rollout,
     score,
+    select,
     tasks,
     train,
     turn_pairs,
@@ -83,7 +85,9 @@ app.command()(report.report)
 app.command()(make_model.make_model)
 app.command()(values.values)
 app.command()(credit_quality.credit_quality)
+app.command()(select.select)
 app.command()(run_command.run)
+app.command()(quickstart.quickstart)
 
 
 def main() -> NoReturn:

@@ -177,6 +177,7 @@ class _Road:
                 "kind": recipe.kind,
                 "turn-limit": recipe.rollout.turn_limit,
                 "n": recipe.candidates.n,
+                "attempts": recipe.candidates.attempts,
                 "seed": recipe.seed,
                 "concurrency": recipe.candidates.concurrency,
                 **player_options("agent", recipe.agent),

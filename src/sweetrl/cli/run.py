@@ -11,9 +11,10 @@ because every command resumes.
 import contextlib
 import shlex
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -205,14 +206,31 @@ class Runner:
         self._journal.add(stage, code, time.monotonic() - started)
 
     def _call(self, stage: "Stage") -> int:
+        return self._awaited(self._start(stage, quiet=self._quiet))
+
+    def _start(
+        self, stage: "Stage", *, quiet: bool, variables: dict[str, str] | None = None
+    ) -> "subprocess.Popen[bytes]":
         stage.output.parent.mkdir(parents=True, exist_ok=True)
-        quiet = ["--quiet"] if self._quiet else []
-        words = [*(stage.launcher or [sys.executable]), "-m", "sweetrl", *stage.arguments, *quiet]
+        words = [*(stage.launcher or [sys.executable]), "-m", "sweetrl", *stage.arguments]
         # Our standard output is for the one JSON object that --json promises.
-        process = children.start(words, output=sys.stderr)
+        return children.start(
+            [*words, *(["--quiet"] if quiet else [])], output=sys.stderr, variables=variables
+        )
+
+    def _awaited(
+        self,
+        process: "subprocess.Popen[bytes]",
+        *,
+        every: float | None = None,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> int:
+        """How the process ends; until then, `meanwhile` is called now and then."""
         while True:
             try:
-                return process.wait()
+                return process.wait(every)
+            except subprocess.TimeoutExpired:
+                meanwhile()
             except _Terminated:
                 process.terminate()
             except KeyboardInterrupt:

@@ -298,7 +298,7 @@ class _Seed:
 
     def _oracle(self, recipe: Recipe, places: Places, critic: StudyCritic) -> Stage:
         """The values of the candidates that a method learns from."""
-        counts = {"turns": critic.turns, "replays": critic.replays}
+        counts: dict[str, object] = {"turns": critic.turns, "replays": critic.replays}
         return self._values(recipe, places, _values_of(places.ranked), counts)
 
     def _values(self, recipe: Recipe, places: Places, output: Path, counts: dict[str, object]) -> Stage:

@@ -1,2 +1,232 @@
-def finish(*a, **k):
-    return {}
+"""What a study came to, read from its folder: `results.json`, a page with tables and plots, and `report.html`."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sweetrl.cli import console, inputs
+from sweetrl.cli.credit_quality import joined
+from sweetrl.cli.evaluate import METRICS, fact_tracker
+from sweetrl.cli.study import Evaluated, Plan
+from sweetrl.prompts import TURN_LIMIT
+from sweetrl.records import read_lines, read_records, unreadable, write_atomically
+from sweetrl.types import RunMetrics, TurnValues, Verdict
+
+if TYPE_CHECKING:
+    from sweetrl.config import Study
+    from sweetrl.evaluation.crossed import Table
+    from sweetrl.evaluation.studies import CriticResult, Curve, Figures, MethodResult, Step, StudyResults
+    from sweetrl.types import Task
+
+RESULTS = "results.json"
+PAGE = "results.md"
+
+
+def finish(study: "Study", planned: Plan, *, quiet: bool) -> dict[str, str]:
+    """Write what the study came to; the files by what they are."""
+    from sweetrl.cli.study_report import write_report
+
+    results = StudyReader(study, planned).results()
+    folder = Path(study.output)
+    write_atomically(folder / RESULTS, msgspec.json.format(msgspec.json.encode(results)) + b"\n")
+    page = folder / PAGE if study.page is None else Path(study.page)
+    _write_page(results, page)
+    report = write_report(study, planned, results)
+    written = {"results": str(folder / RESULTS), "page": str(page), "report": str(report)}
+    if not quiet:
+        for name, path in written.items():
+            console.note(f"{name}: {path}")
+    return written
+
+
+def _write_page(results: "StudyResults", page: Path) -> None:
+    """The page, and its plots in a folder of the same name."""
+    from sweetrl.report.study_page import study_page
+
+    plots = page.with_suffix("")
+    text, pictures = study_page(results, plots.name)
+    for name, picture in pictures.items():
+        plots.mkdir(parents=True, exist_ok=True)
+        write_atomically(plots / name, picture.encode())
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(page, text.encode())
+
+
+class StudyReader:
+    """Reads the evaluations of a study, each once."""
+
+    def __init__(self, study: "Study", planned: Plan) -> None:
+        self._study = study
+        self._planned = planned
+        self._tasks: dict[str, dict[str, Task]] = {}
+        self._figures: dict[Path, Figures] = {}
+
+    def results(self) -> "StudyResults":
+        """All that the study found."""
+        from sweetrl.evaluation.studies import StudyResults
+
+        study = self._study
+        ablations = [name for name, method in study.methods.items() if method.table == "ablations"]
+        main = [name for name in study.methods if name not in ablations]
+        other = [] if study.off_policy is None else list(study.off_policy.methods)
+        return StudyResults(
+            title=study.title,
+            tasks=study.evaluation_tasks(),
+            seeds=tuple(study.run_seeds),
+            methods={name: self._method("methods", name) for name in (*main, *ablations)},
+            steps=(*self._steps("methods", main), *self._ablated(main, ablations)),
+            best_of=tuple(self._best_of()),
+            sizes=tuple(self._sizes()),
+            off_policy={name: self._method("off_policy", name) for name in other},
+            off_policy_model="" if study.off_policy is None else study.off_policy.model,
+            off_policy_steps=tuple(self._steps("off_policy", other)),
+            credit=dict(self._credit()),
+            settings=msgspec.to_builtins(study),
+        )
+
+    # -------- runs
+
+    def figures(self, run: Evaluated) -> "Figures":
+        """The figures of an evaluation, task by task."""
+        from sweetrl.evaluation.metrics import figures_by_task
+
+        if run.folder not in self._figures:
+            tasks = self.tasks(run.tasks)
+            self._figures[run.folder] = figures_by_task(
+                tasks,
+                inputs.each_episode(run.folder / "episodes.jsonl", tasks),
+                read_records(run.folder / "verdicts.jsonl", Verdict),
+                tracker=fact_tracker(tasks),
+            )
+        return self._figures[run.folder]
+
+    def tasks(self, source: str) -> "dict[str, Task]":
+        """The tasks of a source by id."""
+        from sweetrl.tasks.sources import load_tasks
+
+        if source not in self._tasks:
+            self._tasks[source] = load_tasks(source)
+        return self._tasks[source]
+
+    def _runs(self, part: str, name: str) -> list[Evaluated]:
+        return [each for each in self._planned.evaluated if (each.part, each.name) == (part, name)]
+
+    def _success(self, runs: Sequence[Evaluated]) -> "Table":
+        return [self.figures(run)["success"] for run in runs]
+
+    @property
+    def _turn_limit(self) -> int:
+        return self._study.rollout.turn_limit or TURN_LIMIT
+
+    # -------- tables
+
+    def _method(self, part: str, name: str) -> "MethodResult":
+        from sweetrl.evaluation.studies import MethodResult, over_seeds
+
+        runs = self._runs(part, name)
+        measured = {str(run.seed): _metrics(run.folder) for run in runs}
+        # One run has its own intervals, which are better where a figure is a share.
+        [alone, *others] = measured.values()
+        figures = (
+            over_seeds([self.figures(run) for run in runs], self._turn_limit) if others else alone.metrics
+        )
+        method = self._study.methods[name]
+        return MethodResult(
+            label=method.label or name,
+            table=method.table,
+            figures=figures,
+            by_seed={seed: run.metrics for seed, run in measured.items()},
+            failed=sum(run.failed for run in measured.values()),
+            unscored=sum(run.unscored for run in measured.values()),
+        )
+
+    def _steps(self, part: str, names: Sequence[str]) -> "Iterator[Step]":
+        """From each method to the next, and from the first to the last."""
+        for first, second in pairwise(names):
+            yield self._step(part, first, second)
+        if len(names) > 2:
+            yield self._step(part, names[0], names[-1])
+
+    def _ablated(self, main: Sequence[str], ablations: Sequence[str]) -> "Iterator[Step]":
+        """From the last method of the main table to what is left of it without a part."""
+        for name in ablations if main else ():
+            yield self._step("methods", main[-1], name)
+
+    def _step(self, part: str, first: str, second: str) -> "Step":
+        from sweetrl.evaluation.studies import step
+
+        below, above = (self._success(self._runs(part, name)) for name in (first, second))
+        return step((first, below), (second, above))
+
+    # -------- figures
+
+    def _best_of(self) -> "Iterator[Curve]":
+        settings = self._study.best_of
+        for name in () if settings is None else settings.critics:
+            label = self._study.critics[name].label or name
+            groups: dict[int, list[Evaluated]] = {}
+            for run in self._runs("best_of", name):
+                groups.setdefault(run.drafts, []).append(run)
+            yield self._curve(name, label, [(drafts, runs) for drafts, runs in sorted(groups.items())])
+
+    def _sizes(self) -> "Iterator[Curve]":
+        settings = self._study.sizes
+        for name in () if settings is None else settings.methods:
+            label = self._study.methods[name].label or name
+            # Those of one seed are in the order of their sizes.
+            by_seed = [
+                [run for run in self._runs("sizes", name) if run.seed == seed]
+                for seed in self._study.run_seeds
+            ]
+            sized = [(_mean_size(runs), list(runs)) for runs in zip(*by_seed, strict=True)]
+            yield self._curve(name, label, sized)
+
+    def _curve(self, name: str, label: str, groups: Sequence[tuple[float, list[Evaluated]]]) -> "Curve":
+        from sweetrl.evaluation.crossed import crossed_mean
+        from sweetrl.evaluation.studies import Curve
+
+        points = ((place, crossed_mean("success", self._success(runs))) for place, runs in groups)
+        return Curve(name=name, label=label, points=tuple(points))
+
+    # -------- credit
+
+    def _credit(self) -> "Iterator[tuple[str, CriticResult]]":
+        from sweetrl.evaluation.credit import credit_quality
+        from sweetrl.evaluation.studies import CriticResult
+
+        for name in dict.fromkeys(each.critic for each in self._planned.ranked):
+            ranked = [each for each in self._planned.ranked if each.critic == name]
+            yield (
+                name,
+                CriticResult(
+                    label=self._study.critics[name].label or name,
+                    by_seed={
+                        str(each.seed): credit_quality(joined(self._truth, each.path)) for each in ranked
+                    },
+                ),
+            )
+
+    @cached_property
+    def _truth(self) -> dict[str, TurnValues]:
+        assert self._planned.values is not None
+        values = read_records(self._planned.values, TurnValues)
+        return {each.id: each for each in values if each.values is not None}
+
+
+def _metrics(folder: Path) -> RunMetrics:
+    path = folder / METRICS
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RunMetrics)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _mean_size(runs: Sequence[Evaluated]) -> float:
+    """How many dialogues they learnt from, on average."""
+    counts = [sum(1 for _ in read_lines(run.learnt)) for run in runs if run.learnt is not None]
+    return fmean(counts)

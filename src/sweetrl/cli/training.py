@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import console, inputs, live
+from sweetrl.cli import console, inputs, live, progress
 from sweetrl.cli.candidates import refuse_other_kind
 from sweetrl.cli.players import read_prompt
 from sweetrl.errors import DataError, UsageError
@@ -290,7 +290,10 @@ class Run:
     @contextlib.contextmanager
     def _shown(self) -> "Iterator[Callable[[Progress], None]]":
         """Show the progress: a bar on a terminal, a line now and then elsewhere."""
-        if self._quiet:
+        tell = progress.teller() if _is_main() else None
+        if tell is not None:
+            yield lambda done: tell(done.step, done.steps)
+        elif self._quiet:
             yield lambda _: None
         elif sys.stderr.isatty():
             with _bar(self._method) as show:

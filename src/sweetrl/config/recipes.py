@@ -108,6 +108,8 @@ class DrawSettings(Section, frozen=True, kw_only=True):
 
     n: Positive = 16
     """Candidates for each turn (paper, section 4.2)."""
+    attempts: Positive | None = None
+    """Only for so many dialogues on each task."""
     concurrency: Positive | None = None
     rank_concurrency: Positive | None = None
 

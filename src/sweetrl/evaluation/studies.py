@@ -33,6 +33,9 @@ class Step(Struct, frozen=True, kw_only=True):
     seeds_above: int
     """Seeds at which the second is better."""
     tasks: int
+    wins: int
+    """Tasks on which the second is better, over all seeds."""
+    losses: int
 
 
 class MethodResult(Struct, frozen=True, kw_only=True):
@@ -104,15 +107,18 @@ def step(first: tuple[str, Table], second: tuple[str, Table]) -> Step:
     table = [_less(above, below) for below, above in zip(first[1], second[1], strict=True)]
     mean = crossed_mean("success", table, bounds=(-1.0, 1.0))
     cells = common_cells(table)
+    by_task = cells.mean(axis=0)
     return Step(
         first=first[0],
         second=second[0],
         value=mean.value,
         low=mean.low,
         high=mean.high,
-        p=sign_flip_test(cells.mean(axis=0)) if cells.size else 1.0,
-        seeds_above=int(np.sum(cells.mean(axis=1) > 0)) if cells.size else 0,
+        p=sign_flip_test(by_task),
+        seeds_above=int(np.sum(cells.sum(axis=1) > 0)),
         tasks=cells.shape[1],
+        wins=int(np.sum(by_task > 0)),
+        losses=int(np.sum(by_task < 0)),
     )
 
 

@@ -138,6 +138,8 @@ def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding) -> Dataset:
 def _dataset(examples: list[Example], emptiness: str) -> Dataset:
     if not examples:
         raise DataError(emptiness)
+    # Records are in the order in which they came about. What is learnt shall not depend on that.
+    examples = sorted(examples, key=lambda example: example.id)
     return Dataset(examples, cut=sum(each.cut for example in examples for each in example.sequences))
 
 

@@ -124,7 +124,7 @@ def candidate_states(
 
 
 def _states_of_whole(
-    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]], seen: dict[str, Tensor]
+    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]], seen: Mapping[str, Tensor]
 ) -> CandidateStates:
     runs = [
         _run_body(model, input_ids=_padded([[*prefix, *each]], model.device), use_cache=False, **seen)[0]

@@ -25,7 +25,7 @@ from sweetrl.tasks import mini_backend
 from sweetrl.tasks.mini_backend.corpus import hold_dialogue
 from sweetrl.types import BackendSecret, Message, Role, Task
 
-CRITIC_PROMPT = "privileged-mini-backend"
+CRITIC_PROMPT = "privileged-mini"
 """The shipped prompt that puts the reference before a dialogue."""
 PAD, USER, AGENT, END = "<|pad|>", "<|user|>", "<|agent|>", "<|end|>"
 TEMPLATE = (

@@ -29,7 +29,7 @@ def open_model(
     meter: Meter | None = None,
     price: Price = FREE,
     logprobs: bool = False,
-    max_batch: int = 16,
+    max_batch: int | None = None,
 ) -> ChatModel:
     """The model that `spec` names: `openai:MODEL@URL`, `openai:MODEL`, `hf:PATH_OR_ID`, `scripted:NAME`, `mini`.
 
@@ -53,7 +53,7 @@ def _behind_endpoint(
     return OpenAIModel(spec.model, server, name=spec.name, meter=meter, price=price, logprobs=logprobs)
 
 
-def _local(spec: ModelSpec, max_batch: int) -> ChatModel:
+def _local(spec: ModelSpec, max_batch: int | None) -> ChatModel:
     try:
         from sweetrl.models.local import LocalModel
     except ModuleNotFoundError as error:

@@ -1,9 +1,9 @@
-"""The tiny models that ship with the package: Hugging Face folders like any other, known by a short name."""
+"""The tiny model that ships with the package: a Hugging Face folder like any other, known by a short name."""
 
 from importlib import resources
 from pathlib import Path
 
-NAMES = ("mini", "mini-large")
+NAMES = ("mini",)
 
 
 def located(model: str) -> str:

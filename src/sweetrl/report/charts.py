@@ -297,6 +297,11 @@ def _y_text(value: float, figure: Figure) -> str:
     return amount(value, percent=True) + " %" if figure.percent else plain(value)
 
 
+def mark(number: int, x: float, y: float) -> Markup:
+    """The mark of a series, somewhere on a drawing."""
+    return element("path", d=_MARKS[number % len(_MARKS)], class_="mark", transform=f"translate({x:g} {y:g})")
+
+
 def legend(entries: Sequence[tuple[int, str]]) -> Markup:
     """Colours, marks and names."""
     return element(
@@ -306,9 +311,7 @@ def legend(entries: Sequence[tuple[int, str]]) -> Markup:
                 "li",
                 element(
                     "svg",
-                    element(
-                        "path", d=_MARKS[number % len(_MARKS)], class_="mark", transform="translate(7 7)"
-                    ),
+                    mark(number, 7, 7),
                     viewBox="0 0 14 14",
                     aria_hidden="true",
                 ),

@@ -7,7 +7,7 @@ such as the earlier turns of the same dialogue.
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Condition, Thread
@@ -57,6 +57,9 @@ class Engine:
         self, network: Network, tokenizer: ChatTokenizer, *, max_batch: int, prefix_bytes: int
     ) -> None:
         self.counters = Counters()
+        self.await_requests: Callable[[], None] = lambda: None
+        """Waits until whoever was answered has asked again, if that takes no time. What is in a batch, and with it
+        the last bits of every logit, then depends on no clock."""
         self._network = network
         self._tokenizer = tokenizer
         self._ends = network.end_tokens | tokenizer.end_tokens()
@@ -70,6 +73,10 @@ class Engine:
         self._readings: dict[Request, _Reading] = {}
         """Prompts that were read for samples of which some have not begun."""
         self._changed = Condition()
+        self._arrived: list[Request] = []
+        """Requests that are not in the queue yet."""
+        self._answered = False
+        """Whether a request was answered since others were last awaited."""
         self._closed = False
         self._thread = Thread(target=self._serve, name="sweetrl-local-model", daemon=True)
         self._thread.start()
@@ -79,7 +86,7 @@ class Engine:
         with self._changed:
             if self._closed:
                 raise ModelError("the local model is closed")
-            self._waiting.append(request)
+            self._arrived.append(request)
             self._changed.notify()
 
     def close(self) -> None:
@@ -95,6 +102,7 @@ class Engine:
     def _serve(self) -> None:
         while self._has_work():
             try:
+                self._queue()
                 self._admit()
                 self._step()
             except Exception as error:  # a thread that dies leaves its callers waiting for ever
@@ -103,18 +111,28 @@ class Engine:
 
     def _has_work(self) -> bool:
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._waiting or self._batch)
+            self._changed.wait_for(lambda: self._closed or self._arrived or self._waiting or self._batch)
             return not self._closed
 
     def _fail_all(self, error: ModelError) -> None:
         with self._changed:
-            requests = [*self._waiting, *(sample.request for sample in self._batch)]
+            requests = [*self._arrived, *self._waiting, *(sample.request for sample in self._batch)]
+            self._arrived = []
             self._waiting.clear()
         for request in requests:
             request.fail(error)
         self._batch = []
         self._readings = {}
         self._cache = self._network.empty_cache(self._max_batch)
+
+    def _queue(self) -> None:
+        """Line up what arrived, in an order that does not depend on who was faster."""
+        if self._answered or self._arrived:
+            self._answered = False
+            self.await_requests()
+        with self._changed:
+            self._waiting.extend(sorted(self._arrived, key=lambda request: (request.seed, request.prompt)))
+            self._arrived = []
 
     # ------------------------------------------------------------ joining
 
@@ -237,6 +255,7 @@ class Engine:
     def _answer(self, request: Request) -> None:
         if not request.over and all(sample.finish for sample in request.samples):
             request.answer([self._completion(sample) for sample in request.samples])
+            self._answered = True
 
     def _completion(self, sample: Sample) -> Completion:
         text = self._tokenizer.decode(sample.tokens)

@@ -1,6 +1,7 @@
 """`hf:PATH`: a chat model that runs in this process."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 
 from safetensors import SafetensorError
@@ -14,6 +15,12 @@ from sweetrl.types import Completion, Message, Sampling
 
 PREFIX_BYTES = 2 << 30
 """Default memory for keys and values of past texts."""
+TINY, TINY_BATCH, BATCH = 10_000_000, 64, 16
+"""Networks with fewer weights take larger batches: more is gained by them, and little memory needed."""
+LOOP_TURNS = 16
+"""Turns of an event loop after which a dialogue that was answered has asked again, or another one has begun."""
+PATIENCE = 1.0
+"""Seconds that this may take in a loop that is busy with other things."""
 
 
 class LocalModel:
@@ -26,13 +33,14 @@ class LocalModel:
     The same seed gives the same sample whatever else is in the batch, and a temperature of 0 gives the tokens
     of `model.generate`, as far as arithmetic allows: the size of a batch changes the last bits of a logit, so
     in single precision a token may, very rarely, fall on the other side of a tie or of a random number. In
-    half precision, as on GPUs, ties are common and the promise is weaker.
+    half precision, as on GPUs, ties are common and the promise is weaker. Where all that happens between two
+    requests happens at once, as with scripted collaborators, the batches are the same too, and so is every bit.
     """
 
     def __init__(
-        self, path: str, *, name: str, max_batch: int = 16, prefix_bytes: int = PREFIX_BYTES
+        self, path: str, *, name: str, max_batch: int | None = None, prefix_bytes: int = PREFIX_BYTES
     ) -> None:
-        """Load the folder or hub model `path`; `max_batch` samples are drawn at the same time."""
+        """Load the folder or hub model `path`; at most `max_batch` samples are drawn at the same time."""
         self._name = name
         try:
             self._tokenizer = ChatTokenizer(path)
@@ -40,7 +48,8 @@ class LocalModel:
         except (OSError, ValueError, SafetensorError) as error:
             reason = str(error).strip().split("\n", maxsplit=1)[0]
             raise UsageError(f"hf:{path}: cannot load a language model from there: {reason}") from error
-        self._engine = Engine(self._network, self._tokenizer, max_batch=max_batch, prefix_bytes=prefix_bytes)
+        rows = max_batch or (TINY_BATCH if self._network.weights < TINY else BATCH)
+        self._engine = Engine(self._network, self._tokenizer, max_batch=rows, prefix_bytes=prefix_bytes)
 
     @property
     def name(self) -> str:
@@ -59,6 +68,7 @@ class LocalModel:
         prompt = self._tokenizer.encode(messages)
         self._check_fits(prompt)
         request = Request(prompt, n=n, sampling=sampling, seed=seed)
+        self._engine.await_requests = _Quiet(asyncio.get_running_loop())
         self._engine.submit(request)
         return await asyncio.wrap_future(request.future)
 
@@ -73,3 +83,25 @@ class LocalModel:
                 f"{self.name}: the prompt has {len(prompt)} tokens, which leaves no room for a reply in the "
                 f"context window of {window}; shorten the dialogue or use a model with a longer context"
             )
+
+
+class _Quiet:
+    """Waits until an event loop has done all that it can do at once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def __call__(self) -> None:
+        done = threading.Event()
+
+        def turn(left: int) -> None:
+            if left:
+                self._loop.call_soon(turn, left - 1)
+            else:
+                done.set()
+
+        try:
+            self._loop.call_soon_threadsafe(turn, LOOP_TURNS)
+        except RuntimeError:
+            return  # the loop is closed: nobody will ask again
+        done.wait(PATIENCE)

@@ -56,6 +56,11 @@ class Network:
         self.window: int | None = getattr(text_config, "max_position_embeddings", None)
 
     @property
+    def weights(self) -> int:
+        """How many it has."""
+        return int(self._model.num_parameters())
+
+    @property
     def end_tokens(self) -> set[int]:
         """Tokens that the checkpoint declares to end a text."""
         declared = self._model.generation_config.eos_token_id

@@ -16,6 +16,7 @@ class Request:
     def __init__(self, prompt: list[int], *, n: int, sampling: Sampling, seed: int) -> None:
         self.prompt = prompt
         self.sampling = sampling
+        self.seed = seed
         self.future: Future[list[Completion]] = Future()
         self.samples = [Sample(self, index, seed) for index in range(n)]
         self.waiting = deque(self.samples)

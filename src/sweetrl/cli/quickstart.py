@@ -1,0 +1,159 @@
+"""`sweetrl quickstart`: the paper in miniature, from dialogues to a table, on a laptop.
+
+It runs a study that ships with the package and says in plain words what is going on.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sweetrl.cli import console
+from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sweetrl.cli.study import Plan
+    from sweetrl.config import Study
+    from sweetrl.evaluation.studies import StudyResults
+
+METRICS = "metrics.json"
+RECIPES = {"": "quickstart.toml", "fast": "quickstart_fast.toml", "full": "mini_paper.toml"}
+
+
+def quickstart(
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="The folder to write; quickstart if not given."),
+    ] = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Fewer tasks and dialogues: about two minutes.")
+    ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="The whole study: all ablations, five seeds, many hours.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="The same seed gives the same table; 0.")
+    ] = None,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """See SWEET-RL and its baselines learn, from dialogues to a table, on this machine.
+
+    A tiny agent that ships with the package asks a scripted colleague, writes Python functions and learns from how
+    they did. Writes DIR/metrics.json and DIR/report.html. The same command goes on where it stopped.
+    """
+    from sweetrl.cli.screen import ScreenedRunner
+    from sweetrl.cli.study import plan
+
+    study = _study(output, _variant(fast=fast, full=full), seed)
+    planned = plan(study)
+    runner = ScreenedRunner(study, planned, quiet=quiet or json)
+    fresh = runner.run_all()
+    results = _results(study, planned, fresh=fresh, quiet=quiet or json)
+    report = Path(study.output) / "report.html"
+    if json:
+        console.print_json({"output": study.output, "report": str(report), **metrics_of(results)})
+    else:
+        if not fresh and not quiet:
+            console.note(f"{study.output}: was finished before; remove the folder to run it again")
+        console.results().print(results_table(results))
+        typer.echo(f"Report: {report}")
+
+
+def _variant(*, fast: bool, full: bool) -> str:
+    if fast and full:
+        raise UsageError("--fast and --full contradict each other; give one of them")
+    return "fast" if fast else "full" if full else ""
+
+
+def _study(output: Path | None, variant: str, seed: int | None) -> "Study":
+    from sweetrl.config import load_study
+
+    changes = [] if output is None else [f"output={_quoted(output)}"]
+    if seed is not None:
+        changes.append(f"seed={seed}")
+    # A page of the checkout's documentation is written by `sweetrl run` alone.
+    return load_study(shipped(RECIPES[variant]), [*changes, "page="])
+
+
+def _quoted(path: Path) -> str:
+    import json
+
+    return json.dumps(str(path))
+
+
+def shipped(name: str) -> Path:
+    """A recipe of the package."""
+    from importlib import resources
+
+    return Path(str(resources.files("sweetrl").joinpath("recipes", name)))
+
+
+# ---------------------------------------------------------------- results
+
+
+def _results(study: "Study", planned: "Plan", *, fresh: bool, quiet: bool) -> "StudyResults":
+    """What came out; a finished run is not gone through again."""
+    import msgspec
+
+    from sweetrl.cli.study_report import REPORT
+    from sweetrl.cli.study_results import RESULTS, finish
+    from sweetrl.evaluation.studies import StudyResults
+    from sweetrl.records import write_atomically
+
+    folder = Path(study.output)
+    written = [folder / name for name in (RESULTS, REPORT, METRICS)]
+    if fresh or not all(path.is_file() for path in written):
+        if not quiet:
+            console.note("Writing the report")
+        finish(study, planned, quiet=True)
+    results = msgspec.json.decode((folder / RESULTS).read_bytes(), type=StudyResults)
+    metrics = msgspec.json.format(msgspec.json.encode(metrics_of(results))) + b"\n"
+    write_atomically(folder / METRICS, metrics)
+    return results
+
+
+def metrics_of(results: "StudyResults") -> dict[str, object]:
+    """The figures of each method in short, and nothing that depends on the machine's speed or folders."""
+    import msgspec
+
+    return {
+        "methods": {
+            name: {
+                "label": method.label,
+                "success": method.figures["success"].value,
+                "low": method.figures["success"].low,
+                "high": method.figures["success"].high,
+                "count": method.figures["success"].count,
+                "unscored": method.unscored + method.failed,
+                **{key: metric.value for key, metric in method.figures.items() if key != "success"},
+            }
+            for name, method in results.methods.items()
+        },
+        "steps": msgspec.to_builtins(results.steps),
+        "tasks": results.tasks,
+        "seeds": results.seeds,
+    }
+
+
+def results_table(results: "StudyResults") -> "Table":
+    """The methods, one row each."""
+    from rich.table import Table
+
+    from sweetrl.cli.figures import percent_with_interval, plain
+
+    table = Table(title=f"{results.title}: {results.tasks}", title_justify="left")
+    table.add_column("")
+    names = {"reward": "tests passed, %", "turns": "turns", "coverage": "facts asked, %"}
+    names |= {"repeats": "repeats", "premature": "premature, %"}
+    found = [name for name in names if any(name in each.figures for each in results.methods.values())]
+    for heading in ("success, % (95 % interval)", *(names[name] for name in found)):
+        table.add_column(heading, justify="right")
+    for method in results.methods.values():
+        cells = (plain(method.figures.get(name), percent=names[name].endswith("%")) for name in found)
+        table.add_row(method.label, percent_with_interval(method.figures["success"]), *cells)
+    return table

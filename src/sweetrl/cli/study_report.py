@@ -1,0 +1,187 @@
+"""The report of a study: its results as one HTML page, with training curves and dialogues of its first seed."""
+
+import asyncio
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from sweetrl.cli.folders import RunFolder
+from sweetrl.cli.run import JOURNAL
+from sweetrl.cli.study import Evaluated, Plan
+from sweetrl.records import write_atomically
+from sweetrl.report import Comparison, Figure, Point, Provenance, ReportContents, Series, compose, render
+from sweetrl.report.compose import Run, choose_tasks, method_of
+from sweetrl.report.scales import estimate_of
+from sweetrl.types import Metric, TurnCredit
+
+if TYPE_CHECKING:
+    from sweetrl.config import Study
+    from sweetrl.evaluation.studies import Curve, Step, StudyResults
+    from sweetrl.report import Method, Training
+    from sweetrl.types import Episode, Task
+
+REPORT = "report.html"
+EXAMPLES = 6
+"""Tasks whose dialogues are shown."""
+
+
+def write_report(study: "Study", planned: Plan, results: "StudyResults") -> Path:
+    """Write the page; where it is."""
+    path = Path(study.output) / REPORT
+    contents = _Report(study, planned, results).contents()
+    write_atomically(path, render(contents).encode("utf-8", "replace"))
+    return path
+
+
+class _Report:
+    def __init__(self, study: "Study", planned: Plan, results: "StudyResults") -> None:
+        from sweetrl.tasks.sources import load_tasks
+
+        self._study = study
+        self._results = results
+        self._tasks = load_tasks(study.evaluation_tasks())
+        first = {each.name: each for each in planned.evaluated if _is_of(each, study)}
+        self._evaluated = [first[name] for name in results.methods]
+        """Of the first seed, in the order of the tables."""
+
+    def contents(self) -> ReportContents:
+        """What there is to show."""
+        contents = compose(
+            self._study.title,
+            self._credited([self._run(each) for each in self._evaluated]),
+            summary=self._summary(),
+            figures=tuple(self._figures()),
+            trainings=tuple(self._trainings()),
+            provenance=tuple(self._provenance()),
+            examples=EXAMPLES,
+            seed=self._study.seed,
+        )
+        if len(self._results.seeds) == 1:
+            return contents
+        return replace(
+            contents,
+            methods=tuple(self._over_seeds(method) for method in contents.methods),
+            comparisons=tuple(_comparison(step) for step in self._results.steps),
+        )
+
+    def _summary(self) -> str:
+        results = self._results
+        seeds = f"{len(results.seeds)} seeds" if len(results.seeds) > 1 else f"seed {results.seeds[0]}"
+        shown = "Dialogues and curves are those of the first seed." if len(results.seeds) > 1 else ""
+        return f"{len(results.methods)} methods, {seeds}, evaluated on {results.tasks}. {shown}".strip()
+
+    # -------- runs
+
+    def _run(self, evaluated: Evaluated) -> Run:
+        run = RunFolder(evaluated.folder, evaluated.name).run(self._tasks)
+        assert run is not None
+        return replace(run, label=self._results.methods[evaluated.name].label)
+
+    def _over_seeds(self, method: "Method") -> "Method":
+        """The figures over all seeds; who won which task is that of the first."""
+        own = {metric.name: metric for metric in method.metrics}
+        names = {"reward": next((name for name in ("tests_passed", "likeness") if name in own), "reward")}
+        figures = self._results.methods[method.name].figures
+        found = (msgspec.structs.replace(each, name=names.get(name, name)) for name, each in figures.items())
+        return replace(method, metrics=tuple(found))
+
+    # -------- credit
+
+    def _credited(self, runs: list[Run]) -> list[Run]:
+        """With advantages for the turns of the dialogues that will be shown, if a critic was trained."""
+        critic = self._critic()
+        if critic is None:
+            return runs
+        tasks = set(choose_tasks([method_of(run).tasks for run in runs], (), EXAMPLES, self._study.seed))
+        shown = {run.name: [episode for episode in run.episodes if episode.task_id in tasks] for run in runs}
+        credit = asyncio.run(_credit(critic, self._tasks, shown))
+        return [replace(run, credit=credit[run.name]) for run in runs]
+
+    def _critic(self) -> Path | None:
+        """The trained critic of the last method that has one, those of the main table first."""
+        methods = self._study.methods.values()
+        for table in ("main", "ablations"):
+            names = [method.critic for method in methods if method.table == table and method.critic]
+            for name in reversed(names):
+                if self._study.critics[name].trained:
+                    return Path(self._study.output) / f"seed-{self._study.seed}" / "critics" / name
+        return None
+
+    # -------- figures and how it was made
+
+    def _figures(self) -> Iterator[Figure]:
+        if self._results.best_of:
+            title = "The best of N drafts, by critic"
+            yield _figure(title, "drafts of each turn", self._results.best_of, log=True)
+        if self._results.sizes:
+            yield _figure("Number of dialogues", "dialogues", self._results.sizes)
+
+    def _trainings(self) -> "Iterator[Training]":
+        folder = Path(self._study.output) / f"seed-{self._study.seed}"
+        for part in ("critics", "policies"):
+            for path in sorted(folder.glob(f"{part}/*/")):
+                yield from RunFolder(path, f"{part}/{path.name}").trainings()
+
+    def _provenance(self) -> Iterator[Provenance]:
+        journal = Path(self._study.output) / JOURNAL
+        entries = msgspec.json.decode(journal.read_bytes(), type=list[dict[str, Any]])
+        commands = [f"sweetrl {shlex.join(entry['arguments'])}  # {entry['seconds']} s" for entry in entries]
+        seconds = sum(entry["seconds"] for entry in entries)
+        facts = (("stages", str(len(entries))), ("time", f"{seconds / 60:.1f} min"))
+        yield Provenance("Commands", facts, "\n".join(commands))
+        settings = msgspec.json.format(msgspec.json.encode(self._results.settings)).decode()
+        yield Provenance("Study", (("seeds", ", ".join(map(str, self._results.seeds))),), settings)
+        for each in self._evaluated[:1]:
+            yield from RunFolder(each.folder, each.name).provenance()
+
+
+def _is_of(evaluated: Evaluated, study: "Study") -> bool:
+    return evaluated.part == "methods" and evaluated.seed == study.seed
+
+
+async def _credit(
+    folder: Path, tasks: "dict[str, Task]", dialogues: "dict[str, list[Episode]]"
+) -> dict[str, list[TurnCredit]]:
+    from sweetrl.candidates.credit import credit_turns
+    from sweetrl.cli.critics import open_critic
+    from sweetrl.cli.players import Models
+    from sweetrl.models import EndpointOptions, Meter
+
+    critic, _ = open_critic(str(folder), Models(EndpointOptions(), Meter()))
+    return {
+        name: [
+            turn
+            async for turn in credit_turns(((tasks[each.task_id], each) for each in episodes), critic)
+            if turn.advantage is not None
+        ]
+        for name, episodes in dialogues.items()
+    }
+
+
+def _comparison(step: "Step") -> Comparison:
+    return Comparison(
+        first=step.second,
+        second=step.first,
+        measure="success",
+        difference=Metric("success", step.value, step.low, step.high, step.tasks),
+        wins=step.wins,
+        ties=step.tasks - step.wins - step.losses,
+        losses=step.losses,
+        p_value=step.p,
+    )
+
+
+def _figure(title: str, x: str, curves: "Sequence[Curve]", *, log: bool = False) -> Figure:
+    series = tuple(Series(curve.label, tuple(_points(curve))) for curve in curves)
+    return Figure(title, x, "success", series, percent=True, log_x=log)
+
+
+def _points(curve: "Curve") -> Iterator[Point]:
+    for place, metric in curve.points:
+        found = estimate_of(metric)
+        if found is not None:
+            yield Point(place, found.value, found.low, found.high)

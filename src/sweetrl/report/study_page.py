@@ -1,0 +1,238 @@
+"""A study as a page of Markdown with plots: the tables and figures of a paper, made from `StudyResults` alone."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from sweetrl.evaluation.studies import Curve, MethodResult, Step, StudyResults
+from sweetrl.report import charts
+from sweetrl.report.contents import MEASURES, Figure, Measure, Point, Series
+from sweetrl.report.plots import bar_plot, line_plot
+from sweetrl.report.scales import Estimate, amount, estimate_of, interval
+from sweetrl.types import Metric
+
+COLUMNS = (
+    MEASURES[0],
+    Measure("reward", "tests passed"),
+    *(measure for measure in MEASURES if measure.name in ("turns", "coverage", "repeats", "premature")),
+)
+BARS = ("success", "coverage", "turns")
+"""Measures that are drawn, where there are any."""
+CREDIT = {
+    "spearman": "Spearman",
+    "pooled_spearman": "Spearman, all turns",
+    "auc": "AUC, clear pairs",
+    "gain": "gain",
+    "top1": "top 1",
+}
+NOTHING = "–"
+
+
+def study_page(results: StudyResults, plots: str) -> tuple[str, dict[str, str]]:
+    """The page, and its plots by file name; the page looks for them in the folder `plots`."""
+    page = _Page(results, plots)
+    return "\n\n".join(page.parts()) + "\n", page.plots
+
+
+@dataclass
+class _Page:
+    results: StudyResults
+    folder: str
+    plots: dict[str, str] = field(default_factory=dict)
+
+    def parts(self) -> Iterator[str]:
+        """One block of text after the other."""
+        yield from self._head()
+        yield from self._methods()
+        yield from self._other_model()
+        yield from self._best_of()
+        yield from self._sizes()
+        yield from self._credit()
+        yield from self._seeds()
+        yield from self._settings()
+
+    # -------- beginning and end
+
+    def _head(self) -> Iterator[str]:
+        results = self.results
+        yield f"# {_text(results.title)}"
+        yield "This page is written by `sweetrl run`; what is changed here by hand is lost."
+        seeds = f"{len(results.seeds)} seeds ({', '.join(map(str, results.seeds))})"
+        over = "over tasks and seeds" if len(results.seeds) > 1 else "over tasks"
+        yield (
+            f"Evaluated on `{results.tasks}`, {seeds if len(results.seeds) > 1 else f'seed {results.seeds[0]}'}. "
+            f"In brackets: 95 % intervals {over}. Per cent, but for turns and repeats."
+        )
+        broken = sum(each.failed + each.unscored for each in self._all())
+        if broken:
+            yield f"**{broken} dialogues failed or could not be scored; they are in no figure.**"
+
+    def _all(self) -> list[MethodResult]:
+        return [*self.results.methods.values(), *self.results.off_policy.values()]
+
+    def _seeds(self) -> Iterator[str]:
+        if len(self.results.seeds) == 1:
+            return
+        yield "## Success by seed"
+        rows = (
+            [
+                _text(method.label),
+                *(_cell(run.get("success"), MEASURES[0]) for run in method.by_seed.values()),
+            ]
+            for method in self._all()
+        )
+        yield _table(["", *map(str, self.results.seeds)], rows)
+
+    def _settings(self) -> Iterator[str]:
+        yield "## Settings"
+        content = json.dumps(self.results.settings, indent=1, sort_keys=True)
+        yield f"<details><summary>The whole study as it was run</summary>\n\n```json\n{content}\n```\n\n</details>"
+
+    # -------- tables
+
+    def _methods(self) -> Iterator[str]:
+        results = self.results
+        main = {name: each for name, each in results.methods.items() if each.table == "main"}
+        ablations = {name: each for name, each in results.methods.items() if each.table != "main"}
+        yield "## Methods"
+        yield _method_table(main)
+        yield self._bars("methods", main)
+        yield from self._steps([step for step in results.steps if step.second in main])
+        if ablations:
+            yield "## Ablations"
+            yield _method_table(ablations)
+            yield from self._steps([step for step in results.steps if step.second in ablations])
+
+    def _other_model(self) -> Iterator[str]:
+        results = self.results
+        if results.off_policy:
+            yield f"## Another model on the same dialogues: {_text(results.off_policy_model)}"
+            yield _method_table(results.off_policy)
+            yield from self._steps(results.off_policy_steps)
+
+    def _steps(self, steps: Sequence[Step]) -> Iterator[str]:
+        if not steps:
+            return
+        yield "What each step brings in success, in percentage points, on the same tasks and seeds:"
+        labels = {name: method.label for name, method in self.results.methods.items()}
+        seeds = len(self.results.seeds)
+        rows = (
+            [
+                f"{_text(labels[step.first])} → {_text(labels[step.second])}",
+                *_difference(step),
+                f"{step.p:.2g}",
+                f"{step.seeds_above} of {seeds}",
+            ]
+            for step in steps
+        )
+        yield _table(["", "difference", "95 % interval", "p (sign flips over tasks)", "seeds above 0"], rows)
+
+    # -------- figures
+
+    def _bars(self, name: str, methods: Mapping[str, MethodResult]) -> str:
+        measures = [each for each in COLUMNS if each.name in BARS and _has(methods.values(), each)]
+        rows = [
+            charts.Row(method.label, number, tuple(_estimate(method, measure) for measure in measures))
+            for number, method in enumerate(methods.values())
+        ]
+        return self._plot(name, bar_plot(rows, measures), "Bars of the table above with their intervals")
+
+    def _best_of(self) -> Iterator[str]:
+        if self.results.best_of:
+            yield "## The best of N drafts, by critic"
+            yield "Success of the untrained agent when a critic chooses each turn out of N drafts."
+            yield from self._curves("best_of", self.results.best_of, "drafts of each turn", log=True)
+
+    def _sizes(self) -> Iterator[str]:
+        if self.results.sizes:
+            yield "## Number of dialogues"
+            yield "Success against the number of dialogues to learn from."
+            yield from self._curves("sizes", self.results.sizes, "dialogues")
+
+    def _curves(self, name: str, curves: Sequence[Curve], x: str, *, log: bool = False) -> Iterator[str]:
+        series = tuple(Series(curve.label, tuple(_points(curve))) for curve in curves)
+        figure = Figure(name, x, "success", series, percent=True, log_x=log)
+        yield self._plot(name, line_plot(figure), f"Success against {x}")
+        places = sorted({place for curve in curves for place, _ in curve.points})
+        rows = (
+            [_text(curve.label), *(_cell(dict(curve.points).get(place), MEASURES[0]) for place in places)]
+            for curve in curves
+        )
+        yield _table(["", *(f"{place:g}" for place in places)], rows)
+
+    def _plot(self, name: str, picture: str, described: str) -> str:
+        self.plots[f"{name}.svg"] = picture
+        return f"![{described}]({self.folder}/{name}.svg)"
+
+    # -------- credit
+
+    def _credit(self) -> Iterator[str]:
+        if not self.results.credit:
+            return
+        yield "## Credit quality"
+        yield (
+            "How well the advantages of each critic agree with the values that playing on from the candidates "
+            "found: means over seeds, and the lowest and highest of them."
+        )
+        rows = (
+            [_text(critic.label), *(_range(critic.by_seed.values(), name) for name in CREDIT)]
+            for critic in self.results.credit.values()
+        )
+        yield _table(["", *CREDIT.values()], rows)
+
+
+def _range(qualities: Iterable[object], name: str) -> str:
+    metrics: list[Metric] = [getattr(quality, name) for quality in qualities]
+    found = [metric.value for metric in metrics if metric.value is not None]
+    if not found:
+        return NOTHING
+    return f"{fmean(found):.2f}" + (f" ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else "")
+
+
+def _method_table(methods: Mapping[str, MethodResult]) -> str:
+    measures = [each for each in COLUMNS if _has(methods.values(), each)]
+    rows = (
+        [_text(method.label), *(_cell(method.figures.get(measure.name), measure) for measure in measures)]
+        for method in methods.values()
+    )
+    return _table(["", *(measure.label for measure in measures)], rows)
+
+
+def _has(methods: Iterable[MethodResult], measure: Measure) -> bool:
+    return any(_estimate(method, measure) is not None for method in methods)
+
+
+def _estimate(method: MethodResult, measure: Measure) -> Estimate | None:
+    return estimate_of(method.figures.get(measure.name))
+
+
+def _cell(metric: Metric | None, measure: Measure) -> str:
+    found = estimate_of(metric)
+    if found is None:
+        return NOTHING
+    return f"{amount(found.value, percent=measure.percent)} ({interval(found, percent=measure.percent)})"
+
+
+def _difference(step: Step) -> tuple[str, str]:
+    found = estimate_of(Metric("success", step.value, step.low, step.high, step.tasks))
+    if found is None:
+        return NOTHING, NOTHING
+    return amount(found.value, percent=True, signed=True), interval(found, percent=True, signed=True)
+
+
+def _points(curve: Curve) -> Iterator[Point]:
+    for place, metric in curve.points:
+        found = estimate_of(metric)
+        if found is not None:
+            yield Point(place, found.value, found.low, found.high)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _text(label: str) -> str:
+    """A label that means nothing to Markdown."""
+    return "".join(f"\\{each}" if each in r"\`*_[]<>|#" else each for each in " ".join(label.split()))
