@@ -133,6 +133,7 @@ def kill_once_there_is(path: Path, words: list[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_recipe_killed_in_every_stage_ends_with_the_same_files(recipe: Path, tmp_path: Path) -> None:
     finish(command(recipe, tmp_path / "whole"))
     parts = tmp_path / "parts"
