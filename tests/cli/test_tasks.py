@@ -133,7 +133,7 @@ def test_make_writes_what_the_built_in_name_stands_for(sweetrl, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["mini-backhand"], "there is no generator 'mini-backhand'; there is mini-frontend"),
+        (["mini-backhand"], "there is no generator 'mini-backhand'; there is mini-backend, mini-frontend"),
         (["mini-frontend", "--split", "dev"], "mini-frontend has no split 'dev'"),
     ],
 )

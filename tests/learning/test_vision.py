@@ -244,7 +244,7 @@ def test_the_score_changes_with_the_reference_and_with_nothing_else_than_its_pic
 def test_neither_padding_nor_company_changes_a_score(made, album) -> None:
     model, pictures = made
     together = scores(model, batch_of(pictures, album, *COLOURS))
-    alone = torch.cat([scores(model, batch_of(pictures, album, colour)) for colour in COLOURS])
+    alone = torch.cat([scores(model, batch_of(pictures, album, colour)) for colour in sorted(COLOURS)])
     assert together.tolist() == pytest.approx(alone.tolist(), abs=1e-5)
 
 
@@ -326,7 +326,7 @@ def test_a_loaded_critic_says_what_the_trainer_said(trained, album) -> None:
     batch = collate_seeing(stored(critic._pictures, album).examples, critic._pictures)
     wanted = scores(critic._model, batch).tolist()
     found: list[float] = []
-    for pair in PAIRS:
+    for pair in sorted(PAIRS, key=lambda each: each.id):
         for one in (EPISODES[pair.chosen], EPISODES[pair.rejected]):
             for turn, said in enumerate(one.turns):
                 found += asyncio.run(critic.advantages(TASKS[pair.task_id], one.history(turn), [said.output]))
