@@ -130,7 +130,8 @@ def _written(study: "Study") -> "StudyResults | None":
         results = msgspec.json.decode((folder / RESULTS).read_bytes(), type=StudyResults)
     except msgspec.DecodeError:
         return None
-    return results if results.settings == msgspec.to_builtins(study) else None
+    own = msgspec.json.decode(msgspec.json.encode(study))
+    return results if results.settings == own else None
 
 
 def metrics_of(results: "StudyResults") -> dict[str, object]:
