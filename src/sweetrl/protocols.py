@@ -38,7 +38,10 @@ class Agent(Protocol):
         ...
 
     async def sample(self, history: Sequence[Message], *, n: int, seed: int) -> list[str]:
-        """`n` raw outputs for the next turn: 1 in dialogues, 16 for candidates, by one prompt path."""
+        """`n` raw outputs for the next turn: 1 in dialogues, 16 for candidates, by one prompt path.
+
+        One that was cut for its length is `Unfinished`.
+        """
         ...
 
 

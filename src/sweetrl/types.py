@@ -88,6 +88,19 @@ class Reply(Struct, frozen=True):
     """Content hash of the page that the agent had shown, for frontend tasks."""
 
 
+class Unfinished(str):
+    """An output that the limit of tokens ended: the agent did not end its turn, and must not learn to there.
+
+    A text like any other, so that whoever does not care need not know; records keep it as a field of their own.
+    """
+
+    __slots__ = ()
+
+
+def _as_given(output: str, *, unfinished: bool) -> str:
+    return Unfinished(output) if unfinished else output
+
+
 class Turn(Struct, frozen=True):
     """One utterance of the agent and the answer to it."""
 
@@ -97,6 +110,13 @@ class Turn(Struct, frozen=True):
     """What the collaborator and later turns see of it (no thoughts)."""
     reply: Reply | None = None
     """None on the last turn."""
+    unfinished: bool = False
+    """Whether the limit of tokens ended the output."""
+
+    @property
+    def given(self) -> str:
+        """The output as the agent gave it."""
+        return _as_given(self.output, unfinished=self.unfinished)
 
 
 class Ending(StrEnum):
@@ -269,6 +289,8 @@ class CandidateSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Counted from 0."""
     outputs: tuple[str, ...]
     """Raw generations, in the order in which they were drawn."""
+    unfinished: tuple[Count, ...] = ()
+    """Which of the outputs, counted from 0, the limit of tokens ended."""
     advantages: tuple[float, ...] | None = None
     """The critic's, one for each output; None until they are ranked."""
     critic: str = ""
@@ -277,6 +299,16 @@ class CandidateSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def __post_init__(self) -> None:
         if self.advantages is not None and len(self.advantages) != len(self.outputs):
             raise ValueError(f"{len(self.advantages)} advantages for {len(self.outputs)} outputs")
+        if any(index >= len(self.outputs) for index in self.unfinished):
+            raise ValueError(f"an unfinished output beyond the {len(self.outputs)} that there are")
+
+    @property
+    def given(self) -> list[str]:
+        """The outputs as the agent gave them."""
+        return [
+            _as_given(output, unfinished=index in self.unfinished)
+            for index, output in enumerate(self.outputs)
+        ]
 
     @property
     def id(self) -> str:
@@ -296,6 +328,9 @@ class TurnPair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     chosen: str
     """Raw generation."""
     rejected: str
+    chosen_unfinished: bool = False
+    """Whether the limit of tokens ended it."""
+    rejected_unfinished: bool = False
     margin: float
     """By how much the advantages differ."""
 
@@ -303,6 +338,14 @@ class TurnPair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def id(self) -> str:
         """Unique within a file: by content, because a turn has several pairs."""
         return f"{turn_id(self.episode_id, self.turn)}:{digest(self.chosen)}>{digest(self.rejected)}"
+
+    @property
+    def given(self) -> tuple[str, str]:
+        """Both as the agent gave them."""
+        return (
+            _as_given(self.chosen, unfinished=self.chosen_unfinished),
+            _as_given(self.rejected, unfinished=self.rejected_unfinished),
+        )
 
 
 class TokenCredit(Struct, frozen=True):

@@ -179,6 +179,37 @@ def test_candidates_become_ranked_and_ranked_ones_pairs(
         assert "def secret" not in str(pair.history)
 
 
+def test_outputs_that_the_limit_ended_are_marked_on_the_whole_road(
+    sweetrl: Sweetrl, tasks: Path, tmp_path: Path
+) -> None:
+    secret = BackendSecret("def f(): # the list is sorted, none is zero", {"test1": "f()"})
+    write(tasks, [Task(id="t", kind=Kind.BACKEND, request="Write it.", secret=secret)])
+    agent = ("--agent", "scripted:babble", "--agent-max-tokens", 16)
+    held = tmp_path / "episodes.jsonl"
+    options = ("--collaborator", "scripted:unsure", "--turn-limit", 3, "--attempts", 3, "-o", tmp_path)
+    assert sweetrl("rollout", "--tasks", tasks, *agent, *options).code == 0
+    said = [turn for each in read_records(held, Episode) for turn in each.turns]
+    assert {turn.unfinished for turn in said} == {True, False}
+    assert all(len(turn.output.split()) == 16 for turn in said if turn.unfinished)
+
+    drawn, ranked, paired = (tmp_path / name for name in ("c.jsonl", "r.jsonl", "p.jsonl"))
+    assert sweetrl("candidates", "--episodes", held, *agent, "-o", drawn).code == 0
+    files = ("--tasks", tasks, "--episodes", held, "--candidates", drawn)
+    assert sweetrl("rank", "--critic", "scripted:overlap", *files, "-o", ranked).code == 0
+    marks = {}
+    for each in read_records(ranked, CandidateSet):
+        assert 0 < len(each.unfinished) < len(each.outputs)
+        assert {len(each.outputs[index].split()) for index in each.unfinished} == {16}
+        marks |= {(each.id, text): at in each.unfinished for at, text in enumerate(each.outputs)}
+    sweetrl("turn-pairs", "--ranked", ranked, "--episodes", held, "-o", paired)
+    pairs = list(read_records(paired, TurnPair))
+    for pair in pairs:
+        turn = f"{pair.episode_id}@{pair.turn}"
+        assert pair.chosen_unfinished == marks[turn, pair.chosen]
+        assert pair.rejected_unfinished == marks[turn, pair.rejected]
+    assert pairs
+
+
 def test_candidates_can_be_drawn_for_some_dialogues_of_each_task(
     sweetrl: Sweetrl, episodes: Path, tmp_path: Path, server: HostileServer
 ) -> None:

@@ -5,8 +5,9 @@ import pytest
 
 from sweetrl.dialogue.agents import ModelAgent, ScriptedAgent
 from sweetrl.errors import ConfigError, StageError
+from sweetrl.models.scripted import ScriptedModel
 from sweetrl.prompts import Prompt
-from sweetrl.types import Completion, Message, Role, Sampling
+from sweetrl.types import Completion, Message, Role, Sampling, Unfinished
 
 HISTORY = [Message(Role.USER, "Write a function.")]
 
@@ -32,6 +33,15 @@ def test_the_model_gets_the_system_prompt_and_then_the_dialogue() -> None:
     assert asyncio.run(agent.sample(HISTORY, n=1, seed=9)) == ["sample 0"]
     wanted = [Message(Role.SYSTEM, "You help."), *HISTORY]
     assert model.calls == [(wanted, 1, Sampling(temperature=0.5), 9)]
+
+
+def test_an_output_that_the_limit_ended_is_marked() -> None:
+    model = ScriptedModel(["one two three"])
+    for limit, unfinished in ((2, True), (3, False)):
+        agent = ModelAgent(model, Prompt("You help.", source="test"), Sampling(max_tokens=limit))
+        [output] = asyncio.run(agent.sample(HISTORY, n=1, seed=9))
+        assert output == "one two three"[: 7 if unfinished else None]
+        assert isinstance(output, Unfinished) == unfinished
 
 
 def test_one_sample_and_sixteen_are_drawn_from_the_same_prompt() -> None:

@@ -37,6 +37,7 @@ from sweetrl.types import (
     Role,
     Task,
     Turn,
+    Unfinished,
 )
 
 TASK = Task(
@@ -164,6 +165,18 @@ def test_tokens_are_named_by_their_text_and_the_end_of_the_turn_counts(
     assert math.fsum(token.advantage for token in tokens) == pytest.approx(
         advantages(critic, outputs=[output])[0], abs=1e-5
     )
+
+
+def test_an_output_that_a_limit_ended_is_judged_without_an_end(tmp_path: Path, seed_model: Path) -> None:
+    critic = load_critic(trained(tmp_path, card(seed_model)))
+    whole, cut = (
+        asyncio.run(critic.token_advantages(TASK, EPISODE.history(1), output))
+        for output in (OUTPUTS[0], Unfinished(OUTPUTS[0]))
+    )
+    assert [token.text for token in cut] == [token.text for token in whole[:-1]]
+    # The mean is over one token less.
+    shares = [token.advantage * len(whole) / len(cut) for token in whole[:-1]]
+    assert [token.advantage for token in cut] == pytest.approx(shares, abs=1e-5)
 
 
 def test_credit_asked_for_at_the_same_time_does_not_mix(tmp_path: Path, seed_model: Path) -> None:

@@ -3,6 +3,7 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -105,6 +106,26 @@ def test_the_marked_text_of_a_turn_is_what_the_agent_said_and_the_end_of_the_tur
     encoded = encoding.dialogue(request, turns, system=system, privileged=privileged)
     texts = {turn: encoding.tokenizer.decode(tokens) for turn, tokens in spoken(encoded).items()}
     assert texts == {index: turn.output + END_OF_TURN[template] for index, turn in enumerate(turns)}
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@given(request=TEXTS, turns=turns(), data=st.data())
+@settings(max_examples=20)
+def test_of_a_turn_that_a_limit_ended_no_end_is_learnt(
+    template: str, request: str, turns: list[Turn], data: st.DataObject
+) -> None:
+    encoding = encoder(template)
+    cut = [replace(turn, unfinished=data.draw(st.booleans())) for turn in turns]
+    whole, found = (spoken(encoding.dialogue(request, each)) for each in (turns, cut))
+    for index, turn in enumerate(cut):
+        ends = 1 if turn.unfinished and turn.output and END_OF_TURN[template] else 0
+        assert found[index] == whole[index][: len(whole[index]) - ends]
+        alone = encoding.turn([Message(Role.USER, request)], turn.given)
+        assert [token for token, of in zip(alone.ids, alone.turns, strict=True) if of == 0] == found[index]
+    # What the model reads before each turn is the same: there the template ends the turns.
+    for index in range(len(turns)):
+        prompts = [before(encoding.dialogue(request, each), index) for each in (turns, cut)]
+        assert prompts[0] == prompts[1]
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

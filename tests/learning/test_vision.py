@@ -10,7 +10,7 @@ from torch import Tensor
 
 from learning import tiny_vision
 from learning.tiny_vision import draw
-from sweetrl.errors import DataError, UsageError
+from sweetrl.errors import DataError, ModelError, UsageError
 from sweetrl.learning.batches import Example, TokenBatch
 from sweetrl.learning.checkpoints import RunFolder, TrainingCard
 from sweetrl.learning.critics import load_critic
@@ -333,6 +333,13 @@ def test_a_loaded_critic_says_what_the_trainer_said(trained, album) -> None:
     assert found == pytest.approx(wanted, abs=1e-5)
     chosen, rejected = (torch.tensor(found).view(-1, 2, 2).sum(2)[:, side] for side in (0, 1))
     assert (chosen > rejected).all()
+
+
+def test_a_turn_that_is_too_long_for_it_is_one_failure(trained, album) -> None:
+    folder, _ = trained
+    critic = load_seeing_critic(folder, album.made)
+    with pytest.raises(ModelError, match="that the critic reads"):
+        asyncio.run(critic.advantages(TASKS["red"], episode("red", 0).history(0), ["word " * 20_000]))
 
 
 def test_the_folder_is_a_plain_model_with_a_head_beside_it(trained) -> None:

@@ -1,12 +1,14 @@
 import itertools
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sweetrl.errors import DataError
 from sweetrl.preferences.turns import Ranked, extremes, halves, pair_turns
-from sweetrl.types import CandidateSet, Message, Role, TurnPair
+from sweetrl.types import CandidateSet, Message, Role, TurnPair, Unfinished
 
 HISTORY = (Message(Role.USER, "Write it."),)
 
@@ -74,6 +76,14 @@ def test_a_pair_carries_the_turn_and_its_history():
         rejected="c1",
         margin=1.0,
     )
+
+
+def test_a_pair_tells_which_of_its_texts_a_limit_ended():
+    drawn = replace(candidates([1.0, 0.0], ["good", "bad"]), unfinished=(1,))
+    [pair] = pair_turns(drawn, HISTORY)
+    assert (pair.chosen_unfinished, pair.rejected_unfinished) == (False, True)
+    assert [isinstance(each, Unfinished) for each in pair.given] == [False, True]
+    assert msgspec.json.decode(msgspec.json.encode(pair), type=TurnPair) == pair
 
 
 def test_the_draw_is_fixed_by_the_seed():

@@ -41,7 +41,7 @@ async def credit_turns(
 async def _judge(
     critic: TurnCritic, task: Task, stored: StoredTurn
 ) -> tuple[float, tuple[TokenCredit, ...] | None]:
-    history, output = stored.episode.history(stored.turn), stored.episode.turns[stored.turn].output
+    history, output = stored.episode.history(stored.turn), stored.episode.turns[stored.turn].given
     if isinstance(critic, TokenCritic):
         tokens = await critic.token_advantages(task, history, output)
         advantage = math.fsum(token.advantage for token in tokens)

@@ -29,7 +29,7 @@ async def rank_candidates(
     async def rank(drawn: CandidateSet) -> CandidateSet:
         episode, task = _context(drawn, episodes, tasks)
         try:
-            found = await judged(critic, task, episode.history(drawn.turn), drawn.outputs)
+            found = await judged(critic, task, episode.history(drawn.turn), drawn.given)
         except StageError as error:
             return replace(drawn, critic=critic.name, failure=failure("critic", error))
         return replace(drawn, critic=critic.name, advantages=tuple(found))

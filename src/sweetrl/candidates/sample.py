@@ -10,7 +10,7 @@ from sweetrl.candidates.work import as_finished, failure
 from sweetrl.errors import StageError
 from sweetrl.protocols import Agent
 from sweetrl.seeds import derive_seed
-from sweetrl.types import CandidateSet, Ending, Episode, turn_id
+from sweetrl.types import CandidateSet, Ending, Episode, Unfinished, turn_id
 
 SAMPLES_PER_TURN = 16
 """Paper, section 4.2."""
@@ -62,7 +62,8 @@ async def sample_candidates(
             episode_id=episode.id,
             task_id=episode.task_id,
             turn=turn,
-            outputs=tuple(outputs),
+            outputs=tuple(map(str, outputs)),
+            unfinished=tuple(at for at, output in enumerate(outputs) if isinstance(output, Unfinished)),
             failure=failed,
         )
 

@@ -6,7 +6,7 @@ from sweetrl.errors import StageError
 from sweetrl.prompts import TURN_LIMIT, Prompt, agent_instructions
 from sweetrl.protocols import ChatModel
 from sweetrl.seeds import derive_seed
-from sweetrl.types import Message, Role, Sampling
+from sweetrl.types import Completion, Message, Role, Sampling, Unfinished
 
 
 class ModelAgent:
@@ -39,7 +39,11 @@ class ModelAgent:
         completions = await self._model.complete(
             self.prompt(history), n=n, sampling=self._sampling, seed=seed
         )
-        return [completion.text for completion in completions]
+        return [_output(completion) for completion in completions]
+
+
+def _output(completion: Completion) -> str:
+    return Unfinished(completion.text) if completion.finish == "length" else completion.text
 
 
 Script = Callable[[Sequence[Message], int], str]

@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from sweetrl.dialogue import rules as game
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.rules import Conclusion, Rules
@@ -26,6 +28,7 @@ from sweetrl.types import (
     Role,
     Task,
     Turn,
+    Unfinished,
     episode_id,
     history_of,
 )
@@ -285,17 +288,18 @@ class _Dialogue:
     async def _take_turn(self) -> Conclusion | None:
         """The agent speaks and, unless that was the end, the collaborator replies."""
         kind, rules = self._task.kind, self._table.rules
-        output = _storable(await self._speak())
+        given = await self._speak()
         self._table.progress.turns += 1
-        said = game.spoken(output)
-        self._turns.append(Turn(output, said))
-        self._history.append(Message(Role.ASSISTANT, said))
+        output = _storable(given)
+        turn = Turn(output, game.spoken(output), unfinished=isinstance(given, Unfinished))
+        self._turns.append(turn)
+        self._history.append(Message(Role.ASSISTANT, turn.said))
         conclusion = game.conclude(kind, [turn.said for turn in self._turns], rules)
         if conclusion is None:
             self._speaker = "collaborator"
             reply = await self._table.collaborator.reply(self._task, self._history, seed=self._seed())
             kept = Reply(game.cut_reply(_storable(reply.text), kind), reply.screenshot)
-            self._turns[-1] = Turn(output, said, kept)
+            self._turns[-1] = replace(turn, reply=kept)
             self._history.append(Message(Role.USER, kept.text))
         return conclusion
 

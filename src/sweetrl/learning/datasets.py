@@ -51,8 +51,7 @@ class Encoding:
     def turns(self, pair: TurnPair) -> tuple[EncodedSequence, EncodedSequence]:
         """The chosen and the rejected output of a pair."""
         chosen, rejected = (
-            self.encoder.turn(pair.history, output, system=self.system, name=pair.id)
-            for output in (pair.chosen, pair.rejected)
+            self.encoder.turn(pair.history, output, system=self.system, name=pair.id) for output in pair.given
         )
         return chosen, rejected
 

@@ -1,9 +1,10 @@
 """Dialogues as tokens, each with the number of the agent's turn that it belongs to.
 
 A turn is encoded as it is drawn: the prompt that the chat template makes of the history, then the raw output,
-then the token that ends a turn. A later turn continues the sequence of an earlier one only where its prompt
-begins with exactly those tokens; otherwise it starts a sequence of its own. So the masks are right under
-every template, whatever it trims, merges, moves or adds, and nothing is ever searched for in a text.
+then the token that ends a turn, unless a limit of tokens ended it. A later turn continues the sequence of an
+earlier one only where its prompt begins with exactly those tokens; otherwise it starts a sequence of its own. So
+the masks are right under every template, whatever it trims, merges, moves or adds, and nothing is ever searched
+for in a text.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from sweetrl.errors import DataError, UsageError
-from sweetrl.types import Message, Role, Turn
+from sweetrl.types import Message, Role, Turn, Unfinished
 
 NO_TURN = -1
 """Marks the tokens that the agent did not say."""
@@ -103,7 +104,7 @@ class DialogueEncoder:
         sequences: list[EncodedSequence] = []
         history = [Message(Role.USER, request)]
         for index, turn in enumerate(turns):
-            said = self.output(turn.output)
+            said = self.output(turn.given)
             prompt, cut = self._fitting_prompt(
                 _opened(history, system, privileged), room=self.max_tokens - len(said), name=name, turn=index
             )
@@ -149,8 +150,13 @@ class DialogueEncoder:
         return EncodedCandidates(prefix, continuations, cut)
 
     def output(self, text: str) -> list[int]:
-        """The tokens of an output and of the end of the turn. What looks like a special token is text here."""
-        return self._output(text, anchored=self._anchored) + self._closing
+        """The tokens of an output and, if it is finished, of the end of the turn.
+
+        What looks like a special token is text here.
+        """
+        said = self._output(text, anchored=self._anchored)
+        # Of nothing at all the end is what is left to learn from.
+        return said if said and isinstance(text, Unfinished) else said + self._closing
 
     def _fitting_prompt(
         self, messages: Sequence[Message], *, room: int, name: str, turn: int

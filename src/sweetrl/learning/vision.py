@@ -16,7 +16,7 @@ import torch
 
 from sweetrl.errors import DataError
 from sweetrl.learning.batches import Example, TokenBatch, collate
-from sweetrl.learning.critics import CRITIC_CARD, critic_name, load_network, read_critic_card
+from sweetrl.learning.critics import CRITIC_CARD, Reading, critic_name, load_network, read_critic_card
 from sweetrl.learning.datasets import Encoding
 from sweetrl.learning.heads import candidate_scores, load_score_head
 from sweetrl.learning.pictures import PictureReader, load_pictures
@@ -115,10 +115,9 @@ class SeeingCritic:
     def _scores(
         self, task: Task, history: Sequence[Message], outputs: Sequence[str], picture: Path
     ) -> list[float]:
+        reading = Reading(self._encoder.showing(picture), lambda _: self._system, lambda _: self._told)
         with self._lock:
-            encoded = self._encoder.showing(picture).candidates(
-                history, outputs, system=self._system, privileged=self._told, name=task.id
-            )
+            encoded = reading.candidates(task, history, outputs)
             seen = self._pictures.inputs([picture], torch.tensor([encoded.prefix]))
             found: list[float] = candidate_scores(
                 self._model, encoded.prefix, encoded.continuations, CriticKind.REGRESSION, seen

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sweetrl.errors import DataError
 from sweetrl.seeds import derive_seed
-from sweetrl.types import CandidateSet, Message, TurnPair
+from sweetrl.types import CandidateSet, Message, TurnPair, Unfinished
 
 PAIRS_PER_TURN = 4
 """As in the paper's public recipe."""
@@ -58,8 +58,10 @@ def pair_turns(
             task_id=candidates.task_id,
             turn=candidates.turn,
             history=tuple(history),
-            chosen=chosen.output,
-            rejected=rejected.output,
+            chosen=str(chosen.output),
+            rejected=str(rejected.output),
+            chosen_unfinished=isinstance(chosen.output, Unfinished),
+            rejected_unfinished=isinstance(rejected.output, Unfinished),
             margin=chosen.advantage - rejected.advantage,
         )
         for chosen, rejected in drawn
@@ -70,7 +72,7 @@ def _ranked(candidates: CandidateSet) -> list[Ranked]:
     """Best first; of equals, the one drawn first."""
     if candidates.advantages is None:
         raise DataError(f"the candidates of {candidates.id} are not ranked; run `sweetrl rank` first")
-    both = zip(candidates.outputs, candidates.advantages, strict=True)
+    both = zip(candidates.given, candidates.advantages, strict=True)
     return sorted((Ranked(*each) for each in both), key=lambda each: -each.advantage)
 
 
