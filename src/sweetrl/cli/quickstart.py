@@ -100,21 +100,38 @@ def _results(study: "Study", planned: "Plan", *, fresh: bool, quiet: bool) -> "S
     """What came out; a finished run is not gone through again."""
     import msgspec
 
-    from sweetrl.cli.study_report import REPORT
-    from sweetrl.cli.study_results import RESULTS, finish
-    from sweetrl.evaluation.studies import StudyResults
+    from sweetrl.cli.study_results import finish
     from sweetrl.records import write_atomically
 
-    folder = Path(study.output)
-    written = [folder / name for name in (RESULTS, REPORT, METRICS)]
-    if fresh or not all(path.is_file() for path in written):
+    results = None if fresh else _written(study)
+    if results is None:
         if not quiet:
             console.note("Writing the report")
         finish(study, planned, quiet=True)
-    results = msgspec.json.decode((folder / RESULTS).read_bytes(), type=StudyResults)
+        results = _written(study)
+        assert results is not None
     metrics = msgspec.json.format(msgspec.json.encode(metrics_of(results))) + b"\n"
-    write_atomically(folder / METRICS, metrics)
+    write_atomically(Path(study.output) / METRICS, metrics)
     return results
+
+
+def _written(study: "Study") -> "StudyResults | None":
+    """The results that are there, if they and their report are those of this study."""
+    import msgspec
+
+    from sweetrl.cli.study_report import REPORT
+    from sweetrl.cli.study_results import RESULTS
+    from sweetrl.evaluation.studies import StudyResults
+
+    folder = Path(study.output)
+    if not all((folder / name).is_file() for name in (RESULTS, REPORT)):
+        return None
+    try:
+        results = msgspec.json.decode((folder / RESULTS).read_bytes(), type=StudyResults)
+    except msgspec.DecodeError:
+        return None
+    own = msgspec.json.decode(msgspec.json.encode(study))
+    return results if results.settings == own else None
 
 
 def metrics_of(results: "StudyResults") -> dict[str, object]:

@@ -1,0 +1,246 @@
+"""Whole studies on the tiny model that ships: all their parts, killed and resumed, and the quickstart."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import CHECKOUT, Finished
+from sweetrl.cli import main, quickstart, run, screen
+from sweetrl.cli.road import Stage
+from sweetrl.records import read_records
+from sweetrl.types import Episode
+
+Sweetrl = Callable[..., Finished]
+
+STUDY = """
+output = "{output}"
+title = "Tiny"
+[tasks]
+train = "mini-backend:train:6:{{seed}}"
+test = "mini-backend:test:5:{{seed}}"
+[agent]
+model = "mini"
+max_tokens = 128
+[collaborator]
+model = "colleague"
+[rollout]
+attempts = 4
+turn_limit = 8
+[pairs]
+rule = "all"
+[critic]
+prompt = "privileged-mini"
+learning_rate = 1e-3
+batch_size = 4
+max_steps = 2
+save_every = 1
+[candidates]
+n = 2
+attempts = 1
+[turn_pairs]
+pairs = 1
+[policy]
+learning_rate = 1e-3
+batch_size = 4
+max_steps = 2
+save_every = 1
+[critics.sweet]
+[methods.base]
+learner = "none"
+[methods.dpo]
+label = "DPO"
+learner = "dpo"
+"""
+SWEET = """
+[methods.rft]
+learner = "rft"
+[methods.sweet]
+label = "SWEET-RL"
+learner = "sweet"
+critic = "sweet"
+"""
+PARTS = """
+[critics.zero]
+use = "zero:mini"
+[critics.oracle]
+replays = 2
+turns = 4
+[methods.oracle]
+learner = "sweet"
+critic = "oracle"
+table = "ablations"
+[best_of]
+n = [1, 2]
+critics = ["sweet", "zero"]
+tasks = "mini-backend:test:3:{seed}"
+[sizes]
+tasks = ["mini-backend:train:4:{seed}"]
+methods = ["dpo", "sweet"]
+[off_policy]
+model = "mini"
+methods = ["base", "sweet"]
+[credit]
+tasks = "mini-backend:validation:3:{seed}"
+turns = 4
+replays = 2
+critics = ["sweet", "zero"]
+"""
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages share one Python, so that PyTorch is loaded once."""
+
+    def call(_: object, stage: Stage) -> int:
+        stage.output.parent.mkdir(parents=True, exist_ok=True)
+        return main.run([*stage.arguments, "--quiet"])
+
+    monkeypatch.setattr(run.Runner, "_call", call)
+    monkeypatch.setattr(screen.ScreenedRunner, "_call", call)
+
+
+def written(folder: Path, *parts: str, name: str = "run") -> Path:
+    path = folder / f"{name}.toml"
+    path.write_text(STUDY.format(output=folder / name) + "".join(parts))
+    return path
+
+
+def results_of(folder: Path) -> dict[str, Any]:
+    found = json.loads((folder / "results.json").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweetrl, tmp_path: Path) -> None:
+    ended = sweetrl("run", written(tmp_path, SWEET, PARTS), "--json")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["report"] == str(tmp_path / "run" / "report.html")
+    results = results_of(tmp_path / "run")
+    assert list(results["methods"]) == ["base", "dpo", "rft", "sweet", "oracle"]
+    assert results["methods"]["sweet"]["figures"]["success"]["count"] == 5
+    assert {"reward", "turns", "coverage", "repeats", "premature"} < set(
+        results["methods"]["base"]["figures"]
+    )
+    steps = [(step["first"], step["second"]) for step in results["steps"]]
+    assert steps == [
+        ("base", "dpo"),
+        ("dpo", "rft"),
+        ("rft", "sweet"),
+        ("base", "sweet"),
+        ("sweet", "oracle"),
+    ]
+    assert [[place for place, _ in curve["points"]] for curve in results["best_of"]] == [[1, 2], [1, 2]]
+    assert [[place for place, _ in curve["points"]] for curve in results["sizes"]] == [[16, 24], [16, 24]]
+    assert list(results["off_policy"]) == ["base", "sweet"]
+    assert list(results["credit"]) == ["sweet", "zero"]
+    page = (tmp_path / "run" / "results.md").read_text()
+    assert "| SWEET-RL |" in page
+    assert (tmp_path / "run" / "results" / "best_of.svg").is_file()
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert all(word in report for word in ("SWEET-RL", "advantage", "critics/sweet", "sweetrl turn-pairs"))
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_several_seeds_learn_from_other_tasks_and_meet_the_same_ones(
+    sweetrl: Sweetrl, tmp_path: Path
+) -> None:
+    ended = sweetrl("run", written(tmp_path), "--set", "seeds=2", "--set", "seed=3")
+    assert ended.code == 0, ended.err
+    folder = tmp_path / "run"
+    tasks = [
+        {episode.task_id for episode in read_records(folder / f"seed-{seed}" / name, Episode)}
+        for name in ("episodes.jsonl", "evaluations/dpo/episodes.jsonl")
+        for seed in (3, 4)
+    ]
+    assert tasks[0].isdisjoint(tasks[1])
+    assert tasks[2] == tasks[3]
+    results = results_of(folder)
+    assert list(results["methods"]["dpo"]["by_seed"]) == ["3", "4"]
+    assert results["methods"]["dpo"]["figures"]["success"]["count"] == 10
+    again = sweetrl("run", written(tmp_path), "--set", "seeds=2", "--set", "seed=3")
+    assert again.err.count("done before") == len(json.loads((folder / "run.json").read_text()))
+    assert results_of(folder) == results
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_the_quickstart_gives_the_same_table_for_the_same_seed(
+    sweetrl: Sweetrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = written(tmp_path, SWEET)
+    monkeypatch.setattr(quickstart, "shipped", lambda _: recipe)
+    tables = []
+    for name in ("a", "b"):
+        ended = sweetrl("quickstart", "-o", tmp_path / name, "--seed", 7)
+        assert ended.code == 0, ended.err
+        assert "SWEET-RL" in ended.out
+        assert f"Report: {tmp_path / name}/report.html" in ended.out.replace("\n", "")
+        assert "DPO: learns from pairs of dialogues" in ended.err
+        tables.append((tmp_path / name / "metrics.json").read_bytes())
+    assert tables[0] == tables[1]
+    methods = json.loads(tables[0])["methods"]
+    assert list(methods) == ["base", "dpo", "rft", "sweet"]
+    assert all({"success", "low", "high", "count", "turns"} <= each.keys() for each in methods.values())
+    again = sweetrl("quickstart", "-o", tmp_path / "a", "--seed", 7)
+    assert "was finished before" in again.err
+    assert "SWEET-RL" in again.out
+    other = sweetrl("quickstart", "-o", tmp_path / "a", "--seed", 8)
+    assert other.code == 0, other.err
+    assert json.loads((tmp_path / "a" / "metrics.json").read_text())["seeds"] == [8]
+    back = sweetrl("quickstart", "-o", tmp_path / "a", "--seed", 7)
+    assert back.code == 0, back.err
+    assert (tmp_path / "a" / "metrics.json").read_bytes() == tables[0]
+
+
+def test_fast_and_full_contradict_each_other(sweetrl: Sweetrl) -> None:
+    ended = sweetrl("quickstart", "--fast", "--full")
+    assert (ended.code, ended.err) == (
+        2,
+        "error: --fast and --full contradict each other; give one of them\n",
+    )
+
+
+@pytest.mark.parametrize("name", quickstart.RECIPES.values())
+def test_the_package_holds_the_recipes_of_the_quickstart(name: str) -> None:
+    assert quickstart.shipped(name).read_bytes() == (CHECKOUT / "recipes" / name).read_bytes()
+
+
+# ---------------------------------------------------------------- killed
+
+
+def command(recipe: Path, output: Path) -> list[str]:
+    return [sys.executable, "-m", "sweetrl", "run", str(recipe), "--set", f"output={output}", "--quiet"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_study_killed_again_and_again_comes_to_the_same_results(tmp_path: Path) -> None:
+    recipe = written(tmp_path, SWEET)
+    subprocess.run(command(recipe, tmp_path / "whole"), check=True)
+    parts = tmp_path / "parts"
+    seed = parts / "seed-0"
+    for path in (
+        *(seed / "evaluations/base/episodes.jsonl", seed / "episodes.jsonl", seed / "pairs.jsonl"),
+        *(seed / "policies/dpo/checkpoints/checkpoint-1", seed / "critics/sweet/checkpoints/checkpoint-1"),
+        *(seed / "candidates.jsonl", seed / "ranked/sweet.jsonl", seed / "turn_pairs/sweet.jsonl"),
+        seed / "evaluations/sweet/verdicts.jsonl",
+    ):
+        process = subprocess.Popen(command(recipe, parts))
+        while not path.exists():
+            assert process.poll() is None, f"it ended before there was a {path}"
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    subprocess.run(command(recipe, parts), check=True)
+    whole, again = results_of(tmp_path / "whole"), results_of(parts)
+    assert {name for name in whole if whole[name] != again[name]} == {"settings"}
