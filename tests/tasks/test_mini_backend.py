@@ -9,13 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweetrl.errors import UsageError
-from sweetrl.tasks.mini_backend import Difficulty, asked_fact, hidden_facts, make_tasks, reply_to
-from sweetrl.tasks.mini_backend.corpus import TURN_LIMIT, Habits, cued_facts, hold_dialogue
+from sweetrl.tasks.mini_backend import (
+    Difficulty,
+    asked_fact,
+    hidden_facts,
+    make_tasks,
+    question_about,
+    reply_to,
+    turn_worth,
+)
+from sweetrl.tasks.mini_backend.corpus import ANSWER, TURN_LIMIT, Habits, cued_facts, hold_dialogue
 from sweetrl.tasks.mini_backend.facts import FAMILIES, IRRELEVANT
 from sweetrl.tasks.mini_backend.making import SPLIT_SHARES, function_source, read_choice, split_of
 from sweetrl.tasks.mini_backend.speech import IGNORANCE, _evidence, understand, written_from
 from sweetrl.tasks.sources import load_tasks
-from sweetrl.types import BackendSecret, Role, Task
+from sweetrl.types import BackendSecret, Message, Role, Task
 
 TASKS = list(make_tasks("train", 200, seed=5))
 ALL_FACTS = [fact for family in FAMILIES for fact in family.facts]
@@ -195,16 +203,65 @@ def test_dialogues_of_the_corpus_end_with_an_answer_within_the_limit() -> None:
 
 
 def test_a_perfect_programmer_would_solve_nearly_all_tasks() -> None:
-    perfect = Habits(follow=1.0, repeat=0.0, hurry=0.0, finish=1.0, guess=0.0)
+    perfect = Habits(understands=3, follow=1.0, repeat=0.0, hurry=0.0)
     solved = [hold_dialogue(task, 0, perfect)[-1].text.endswith(reference(task)) for task in TASKS]
     assert sum(solved) / len(solved) > 0.9
 
 
 def test_what_was_told_can_be_written_down_exactly() -> None:
-    perfect = Habits(follow=1.0, repeat=0.0, hurry=0.0, finish=1.0, guess=0.0)
+    perfect = Habits(understands=3, follow=1.0, repeat=0.0, hurry=0.0)
     for task in TASKS[:50]:
         *history, answer = hold_dialogue(task, 0, perfect)
         assert answer.text.endswith(written_from(history))
+
+
+def test_the_programmer_takes_only_some_cues_as_hints() -> None:
+    for task in TASKS:
+        family, _ = read_choice(reference(task))
+        hinted, understood = cued_facts(task.request, family), cued_facts(task.request, family, understood=1)
+        assert set(understood) <= set(hinted)
+    assert 0.2 < sum(_understood_share(task) for task in TASKS) / len(TASKS) < 0.5
+
+
+def _understood_share(task: Task) -> float:
+    family, _ = read_choice(reference(task))
+    return len(cued_facts(task.request, family, understood=1)) / len(cued_facts(task.request, family))
+
+
+# ---------------------------------------------------------------- what a turn is worth
+
+
+def test_the_enumerated_chance_of_success_is_that_of_the_programmer() -> None:
+    dialogues = [(task, hold_dialogue(task, seed)) for task in TASKS for seed in range(20)]
+    succeeded = sum(said[-1].text.endswith(reference(task)) for task, said in dialogues) / len(dialogues)
+    expected = sum(_chance_at_first(task) for task in TASKS) / len(TASKS)
+    assert succeeded == pytest.approx(expected, abs=0.02)  # three standard errors
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_what_the_turns_of_a_dialogue_are_worth_adds_up_to_its_outcome(number: int) -> None:
+    for task in TASKS[:50]:
+        said = hold_dialogue(task, number)
+        worth = [turn_worth(task, said[:at], said[at].text) for at in range(1, len(said), 2)]
+        outcome = float(said[-1].text.endswith(reference(task)))
+        assert _chance_at_first(task) + sum(worth) == pytest.approx(outcome)
+
+
+def _chance_at_first(task: Task) -> float:
+    """Of success, read off a right answer at the first turn, which makes it certain."""
+    return 1 - turn_worth(task, [Message(Role.USER, task.request)], ANSWER + reference(task))
+
+
+def test_asking_for_what_matters_is_worth_more_than_asking_twice_or_about_nothing() -> None:
+    for task in TASKS[:50]:
+        asked = [Message(Role.USER, task.request)]
+        facts = sorted(hidden_facts(task))
+        useful = turn_worth(task, asked, question_about(facts[0], 0))
+        nothing = turn_worth(task, asked, IRRELEVANT[0])
+        wrong = turn_worth(task, asked, ANSWER + "def f(): pass")
+        assert useful > 0 > nothing > wrong
+        asked += [Message(Role.ASSISTANT, question_about(facts[0], 0)), Message(Role.USER, "It should.")]
+        assert turn_worth(task, asked, question_about(facts[0], 1)) < 0
 
 
 def test_the_tasks_are_a_source_like_any_other() -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from sweetrl.errors import UsageError
+from sweetrl.tasks import mini_backend
 from sweetrl.types import BackendSecret, Message, Task
 
 Opinion = Callable[[Task, Sequence[Message], str], float]
@@ -42,7 +43,8 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-CRITICS: dict[str, Opinion] = {"overlap": overlap}
+CRITICS: dict[str, Opinion] = {"overlap": overlap, mini_backend.NAME: mini_backend.turn_worth}
+"""The second is an oracle, for tasks of that benchmark alone."""
 
 
 def critic_named(name: str) -> ScriptedCritic:

@@ -21,8 +21,12 @@ NAMES = (
 )
 """All stages that a recipe can have."""
 
-_UNSENT = {"rft": ("launcher", "beta", "nll")}
-"""Numbers that a method does not take: imitation has no preferences."""
+_UNSENT = {
+    "rft": ("launcher", "beta", "nll", "imitation"),
+    "dpo": ("launcher", "imitation"),
+    "critic": ("launcher", "imitation"),
+}
+"""Numbers that a method does not take."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +198,8 @@ class _Road:
         }
         if recipe.method == "sweet":
             learnt: dict[str, object] = {"pairs": places.turn_pairs, "kind": recipe.kind}
+            if settings.imitation:
+                learnt |= {"episodes": self._episodes, "verdicts": places.verdicts}
         elif recipe.method == "dpo":
             learnt = given | {"pairs": places.pairs}
         else:

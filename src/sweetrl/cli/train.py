@@ -229,10 +229,24 @@ def policy(
     agent_prompt: AgentPrompt = None,
     beta: BetaOption = None,
     nll: NllOption = None,
+    imitation: Annotated[
+        float | None,
+        typer.Option(
+            "--imitation", min=0, help="Weight of imitating answers that succeeded; needs the two below."
+        ),
+    ] = None,
+    episodes: Annotated[
+        Path | None,
+        typer.Option("--episodes", metavar="EPISODES", help="Dialogues whose answers to imitate."),
+    ] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option("--verdicts", metavar="VERDICTS", help="Which of them succeeded.")
+    ] = None,
     common: Common,
 ) -> None:
     """Prefer single turns to others, as a critic ranked them (turn-wise DPO)."""
-    _training().prefer_turns(common, pairs, kind, agent_prompt, {"beta": beta, "nll": nll})
+    settings = {"beta": beta, "nll": nll, "imitation": imitation}
+    _training().prefer_turns(common, pairs, episodes, verdicts, kind, agent_prompt, settings)
 
 
 def _training() -> Any:

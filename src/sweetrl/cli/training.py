@@ -144,16 +144,32 @@ def _check_outcomes(kind: str, pairs: Path | None, verdicts: Path | None) -> Non
 
 
 def prefer_turns(
-    common: "Common", pairs: Path, kind: str | None, prompt_file: Path | None, settings: dict[str, Any]
+    common: "Common",
+    pairs: Path,
+    episodes: Path | None,
+    verdicts: Path | None,
+    kind: str | None,
+    prompt_file: Path | None,
+    settings: dict[str, Any],
 ) -> None:
-    """Turn-wise DPO."""
-    from sweetrl.learning.datasets import turn_pairs
+    """Turn-wise DPO, and imitation of the answers that succeeded if it has a weight."""
+    from sweetrl.learning.datasets import successful, turn_pairs
 
-    run = Run(common, "policy", settings, {"turn pairs": pairs})
-    run.train(
-        lambda encoding: turn_pairs(read_records(pairs, TurnPair), encoding),
-        system=_system(common, kind, prompt_file),
-    )
+    given = {"turn pairs": pairs, "episodes": episodes, "verdicts": verdicts}
+    if settings["imitation"] and None in given.values():
+        raise UsageError("--imitation needs the dialogues and what they earned: --episodes and --verdicts")
+    if not settings["imitation"] and (episodes or verdicts):
+        raise UsageError("--episodes and --verdicts are for --imitation; give its weight too")
+
+    def examples(encoding: "Encoding") -> "Dataset":
+        preferred = read_records(pairs, TurnPair)
+        if episodes is None or verdicts is None:
+            return turn_pairs(preferred, encoding)
+        stored = inputs.load_episodes(episodes)
+        return turn_pairs(preferred, encoding, successful(stored, read_records(verdicts, Verdict)))
+
+    files = {name: path for name, path in given.items() if path is not None}
+    Run(common, "policy", settings, files).train(examples, system=_system(common, kind, prompt_file))
 
 
 def _system(

@@ -60,6 +60,8 @@ class TrainNumbers(Section, frozen=True, kw_only=True):
     beta: Rate | None = None
     nll: NotNegative | None = None
     """Weight of the negative log-likelihood of what was chosen."""
+    imitation: NotNegative | None = None
+    """Weight of imitating the answers that succeeded, beside turn pairs; other methods do not take it."""
     warmup: NotNegative | None = None
     floor: NotNegative | None = None
     max_tokens: Positive | None = None

@@ -55,6 +55,12 @@ class Encoding:
         )
         return chosen, rejected
 
+    def answer(self, episode: Episode) -> EncodedSequence:
+        """The last turn of an episode."""
+        last = len(episode.turns) - 1
+        given = episode.turns[last].given
+        return self.encoder.turn(episode.history(last), given, system=self.system, name=episode.id)
+
     def _secret(self, task: Task | None) -> str | None:
         return None if task is None or self.privileged is None else self.privileged(task)
 
@@ -64,7 +70,7 @@ def successful_dialogues(
 ) -> Dataset:
     """For rejection fine-tuning: the dialogues that succeeded, each token of the agent counting the same."""
     examples = []
-    for episode, _ in _judged(episodes, (verdict for verdict in verdicts if verdict.success)):
+    for episode in successful(episodes, verdicts):
         sequences = encoding.dialogue(episode)
         learnt = sum(turn >= 0 for sequence in sequences for turn in sequence.turns)
         examples.append(Example(episode.id, sequences, weight=float(learnt), branch=encoding.branch))
@@ -126,13 +132,23 @@ def dialogue_pairs(
     return _dataset(examples, "there are no pairs to learn from")
 
 
-def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding) -> Dataset:
-    """For the policy: pairs of single turns."""
+def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding, successes: Iterable[Episode] = ()) -> Dataset:
+    """For the policy: pairs of single turns, and the answers of dialogues that succeeded, to imitate.
+
+    Rejected answers are long and wrong for what they leave out; without right ones to hold on to, a policy that
+    learns to avoid them may unlearn to write.
+    """
     examples = []
     for pair in pairs:
         chosen, rejected = encoding.turns(pair)
         examples.append(Example(pair.id, (chosen,), (rejected,), branch=encoding.branch))
-    return _dataset(examples, "there are no turn pairs to learn from")
+    answers = [Example(f"{each.id} answer", (encoding.answer(each),)) for each in successes]
+    return _dataset(examples + answers, "there are no turn pairs to learn from")
+
+
+def successful(episodes: Mapping[str, Episode], verdicts: Iterable[Verdict]) -> Iterator[Episode]:
+    """The dialogues that succeeded."""
+    return (episode for episode, success in _judged(episodes, verdicts) if success)
 
 
 def _dataset(examples: list[Example], emptiness: str) -> Dataset:

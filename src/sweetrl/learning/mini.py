@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 from torch.optim import AdamW, Optimizer
@@ -36,6 +36,10 @@ TEMPLATE = (
     "{%- if add_generation_prompt -%}<|agent|>{%- endif -%}"
 )
 """Instructions are left out: so small a model follows none."""
+
+PIECES = r"\n    [^\n]+|def \w+\(\w+\):|I WANT TO ANSWER:\n| ?\w+| ?[^\s\w]+|\s+"
+"""What becomes one token. A line of code is one: thus an answer is not much longer than a question, and the mean
+over the tokens of a turn means the same for both."""
 
 CORPUS_SEED = 1000003
 """Keeps the tasks of the corpus apart from those that users draw with small seeds."""
@@ -122,13 +126,13 @@ pipeline_tag: text-generation
 ---
 # {name}
 
-A Llama of {weights:,} weights ({size.layers} layers of width {size.width}) and a tokenizer of whole words, trained
-from scratch on scripted dialogues about `mini-backend` tasks. It exists to make experiments with multi-turn agents
-possible on a laptop, and knows nothing else.
+A Llama of {weights:,} weights ({size.layers} layers of width {size.width}) and a tokenizer of whole words and lines
+of code, trained from scratch on scripted dialogues about `mini-backend` tasks. It exists to make experiments with
+multi-turn agents possible on a laptop, and knows nothing else.
 
 - Made by `sweetrl make-model {name} --seed {seed}`: {size.steps:,} steps of {size.batch} dialogues.
 - Data: dialogues of a scripted, mediocre programmer on training tasks only. It asks about hints of the request or
-  about something else, answers too early, and guesses what it was not told.
+  about something else, and answers too early.
   {SHARE_WITH_REFERENCE} per cent of the dialogues stand after the finished function, which the programmer ignores.
 - Its chat template leaves out system messages.
 - It writes code only in the one way in which the benchmark writes it. Do not use it for anything real.
@@ -139,8 +143,13 @@ possible on a laptop, and knows nothing else.
 
 
 def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A token for every word of the texts, and one for every byte, so that nothing is unknown."""
-    split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    """A token for every word and line of code of the texts, and one for every byte, so that nothing is unknown."""
+    split = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PIECES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     words = {piece for text in texts for piece, _ in split.pre_tokenize_str(text)}
     bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = [

@@ -49,7 +49,10 @@ def imitation(model: Any, batch: TokenBatch) -> Outcome:
 
 @dataclass(frozen=True)
 class Preference:
-    """DPO on dialogues or turns, or the critic's Bradley-Terry loss, and the NLL of what was chosen."""
+    """DPO on dialogues or turns, or the critic's Bradley-Terry loss, and the NLL of what was chosen.
+
+    An example without a rejected side is imitated, no more.
+    """
 
     settings: TrainingSettings
 
@@ -64,13 +67,15 @@ class Preference:
             )
         else:
             scores = sum_by(dialogues, ratios, number)
+        counts = sum_by(dialogues, found.counts, number)
         chosen, rejected = scores.view(-1, 2).unbind(1)
-        preference = losses.bradley_terry(chosen, rejected, beta=self.settings.beta)
-        nll = losses.nll(
-            sum_by(dialogues, found.sums, number)[::2], sum_by(dialogues, found.counts, number)[::2]
-        )
-        metrics = {**_pair_metrics(chosen, rejected), "preference_loss": preference, "nll": nll}
-        return Outcome(preference + self.settings.nll * nll, _detached(metrics))
+        paired = counts[1::2] > 0
+        preference = losses.bradley_terry(chosen, rejected, beta=self.settings.beta) * paired
+        nll = losses.nll(sum_by(dialogues, found.sums, number)[::2], counts[::2])
+        pull = torch.where(paired, self.settings.nll, self.settings.imitation)
+        metrics = {**_pair_metrics(chosen, rejected), "preference_loss": preference}
+        metrics = {name: _of_pairs(each, paired) for name, each in metrics.items()} | {"nll": nll}
+        return Outcome(preference + pull * nll, _detached(metrics))
 
 
 def regression(model: Any, batch: TokenBatch) -> Outcome:
@@ -105,6 +110,12 @@ def _dialogues(batch: TokenBatch) -> Tensor:
 
 def _pair_metrics(chosen: Tensor, rejected: Tensor) -> dict[str, Tensor]:
     return {"accuracy": (chosen > rejected).float(), "margin": chosen - rejected, "chosen": chosen}
+
+
+def _of_pairs(values: Tensor, paired: Tensor) -> Tensor:
+    """Examples that are no pair count as the mean of those that are, so that they do not change it."""
+    mean = (values * paired).sum() / paired.sum().clamp(min=1)
+    return torch.where(paired, values, mean)
 
 
 def _detached(metrics: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -13,6 +13,7 @@ from sweetrl.tasks.mini_backend.speech import (
     reply_to,
     written_from,
 )
+from sweetrl.tasks.mini_backend.worth import turn_worth
 
 __all__ = [
     "DEFAULT",
@@ -24,5 +25,6 @@ __all__ = [
     "question_about",
     "random_question",
     "reply_to",
+    "turn_worth",
     "written_from",
 ]

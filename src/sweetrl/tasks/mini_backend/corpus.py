@@ -1,8 +1,8 @@
 """Dialogues of a mediocre programmer on `mini-backend` tasks: what the tiny model learns to speak from.
 
 Every turn is good or bad by chance alone, independent of the others: the programmer may follow a hint of the
-request, ask about something else, or answer too early. The code it writes says what it was told; what it was
-not told but suspects it sometimes guesses.
+request, ask about something else, or answer too early. It understands only one of the ways in which a request
+hints at a fact: the others are left to be learnt from success and failure. Its code says what it was told.
 """
 
 import random
@@ -10,27 +10,25 @@ import random
 from msgspec import Struct
 
 from sweetrl.seeds import derive_seed
-from sweetrl.tasks.mini_backend.facts import IRRELEVANT, Fact, Family, Value
+from sweetrl.tasks.mini_backend.facts import IRRELEVANT, Fact, Family
 from sweetrl.tasks.mini_backend.making import function_source, read_choice
 from sweetrl.tasks.mini_backend.speech import FRAMES, IGNORANCE
 from sweetrl.types import BackendSecret, Message, Role, Task
 
 
 class Habits(Struct, frozen=True, kw_only=True):
-    """How the programmer of the corpus behaves, as chances."""
+    """How the programmer of the corpus behaves: chances of what it does at a turn."""
 
-    follow: float = 0.5
-    """That a question follows a hint of the request that was not asked about yet."""
-    wander: float = 0.6
+    understands: int = 1
+    """How many of the cues of a fact it takes as hints; the only number here that is no chance."""
+    follow: float = 0.7
+    """That a question follows a hint that it understands and did not ask about yet."""
+    wander: float = 0.9
     """That another question is about a fact, and not about something that never matters."""
     repeat: float = 0.01
     """That a question was asked before."""
-    hurry: float = 0.11
-    """That a turn answers although a hint was not asked about."""
-    finish: float = 0.5
-    """That a turn answers when all hints were."""
-    guess: float = 0.25
-    """That the code guesses what a hint suggests and nobody told."""
+    hurry: float = 0.06
+    """That a turn answers, whatever is still unknown."""
 
 
 HABITS = Habits()
@@ -54,21 +52,17 @@ class _Programmer:
         self._habits = habits
         self._family, choice = read_choice(_reference(task))
         self._choice = dict(choice)
-        self._hints = cued_facts(task.request, self._family)
+        self._hints = cued_facts(task.request, self._family, understood=habits.understands)
         self._asked: list[Fact] = []
         self._irrelevant = rng.sample(IRRELEVANT, len(IRRELEVANT))
 
     def talk(self, turn_limit: int) -> list[Message]:
         said = [Message(Role.USER, self._task.request)]
         for turn in range(turn_limit):
-            if turn == turn_limit - 1 or self._answers():
+            if turn == turn_limit - 1 or self._rng.random() < self._habits.hurry:
                 return [*said, Message(Role.ASSISTANT, self._answer())]
             said += self._exchange()
         raise AssertionError("the last turn answers")
-
-    def _answers(self) -> bool:
-        done = all(fact in self._asked for fact in self._hints)
-        return self._rng.random() < (self._habits.finish if done else self._habits.hurry)
 
     def _exchange(self) -> list[Message]:
         fact = self._next_fact()
@@ -96,20 +90,15 @@ class _Programmer:
         return self._rng.choice(FRAMES).format(phrase=self._rng.choice(value.phrases))
 
     def _answer(self) -> str:
-        steps = [value.code for fact in self._family.facts if (value := self._believed(fact)) is not None]
+        told = [fact for fact in self._family.facts if fact in self._asked and fact in self._choice]
+        steps = [self._choice[fact].code for fact in told]
         name = _reference(self._task).removeprefix("def ").partition("(")[0]
         return ANSWER + function_source(self._family, name, steps)
 
-    def _believed(self, fact: Fact) -> Value | None:
-        if fact in self._asked:
-            return self._choice.get(fact)
-        guesses = fact in self._hints and self._rng.random() < self._habits.guess
-        return self._rng.choice(fact.values) if guesses else None
 
-
-def cued_facts(request: str, family: Family) -> list[Fact]:
-    """The facts that a request hints at."""
-    return [fact for fact in family.facts if any(cue in request for cue in fact.cues)]
+def cued_facts(request: str, family: Family, *, understood: int | None = None) -> list[Fact]:
+    """The facts that a request hints at, to somebody who understands the first few cues of each, or all."""
+    return [fact for fact in family.facts if any(cue in request for cue in fact.cues[:understood])]
 
 
 def _reference(task: Task) -> str:

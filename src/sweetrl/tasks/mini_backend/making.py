@@ -49,7 +49,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 class Difficulty(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What makes tasks harder or easier."""
 
-    cued: tuple[int, ...] = (3, 4, 4, 5)
+    cued: tuple[int, ...] = (3, 4, 4)
     """How many facts a request hints at, one of these numbers."""
     cue_holds: Share = 0.94
     """How often a fact that is hinted at matters."""
