@@ -48,6 +48,21 @@ def test_every_method_leaves_a_finished_model(sweetrl, files: Files, seed_model,
     assert "was finished" in again.err
 
 
+def test_a_policy_can_imitate_the_answers_that_succeeded(sweetrl, files: Files, seed_model, tmp_path) -> None:
+    options = ["--model", seed_model, *files.options("policy"), *QUICK]
+    outcomes = ["--episodes", files.episodes, "--verdicts", files.verdicts]
+    imitated, plain = tmp_path / "imitated", tmp_path / "plain"
+    assert sweetrl("train", "policy", *options, "--imitation", "1", *outcomes, "-o", imitated).code == 0
+    assert sweetrl("train", "policy", *options, "-o", plain).code == 0
+    with_answers, without = (json.loads((each / "sweetrl.json").read_text()) for each in (imitated, plain))
+    assert with_answers["examples"] == without["examples"] + 6
+    assert sorted(with_answers["data"]) == ["episodes", "turn pairs", "verdicts"]
+    for wrong in (["--imitation", "1"], outcomes):
+        finished = sweetrl("train", "policy", *options, *wrong, "-o", tmp_path / "wrong")
+        assert (finished.code, finished.err.count("\n")) == (2, 1)
+        assert "--imitation" in finished.err
+
+
 def test_a_blind_critic_is_told_nothing(sweetrl, files: Files, seed_model, tmp_path) -> None:
     options = ["--model", seed_model, *files.options("critic"), *QUICK, "-o", tmp_path / "critic"]
     assert sweetrl("train", "critic", *options, "--blind", "--kind", "value").code == 0

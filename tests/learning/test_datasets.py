@@ -10,6 +10,7 @@ from sweetrl.learning.datasets import (
     Encoding,
     dialogue_pairs,
     scored_dialogues,
+    successful,
     successful_dialogues,
     turn_pairs,
 )
@@ -121,6 +122,16 @@ def test_a_turn_pair_differs_in_the_last_turn_only() -> None:
             f"{pair.chosen}<|end|>",
             f"{pair.rejected}<|end|>",
         ]
+
+
+def test_answers_that_succeeded_stand_beside_the_turn_pairs() -> None:
+    succeeded = list(successful(RECORDS.episodes, RECORDS.verdicts))
+    data = turn_pairs(RECORDS.turn_pairs, ENCODING, succeeded)
+    answers = [example for example in data.examples if not example.rejected]
+    assert len(data.examples) - len(answers) == len(RECORDS.turn_pairs)
+    assert [example.id for example in answers] == ["t0#0 answer", "t1#0 answer", "t2#0 answer"]
+    for example, episode in zip(answers, succeeded, strict=True):
+        assert [learnt(each) for each in example.chosen] == [f"{episode.turns[-1].output}<|end|>"]
 
 
 MISSING = EpisodePair(task_id="t0", chosen="t0#0", rejected="t0#7", margin=1.0)

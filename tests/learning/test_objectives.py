@@ -59,6 +59,20 @@ def test_dpo_is_on_sums_over_the_dialogue_with_the_nll_of_the_chosen(
     torch.testing.assert_close(loss(network, method=method, beta=0.3, nll=0.2), expected)
 
 
+def test_an_example_without_a_rejected_side_is_imitated_and_changes_no_mean_of_the_pairs(
+    network: LlamaForCausalLM,
+) -> None:
+    answer = Example("answer", (REJECTED,), reference=(-25.0,))
+    settings = TrainingSettings(method=Method.POLICY, beta=0.3, nll=0.2, imitation=0.7)
+    alone = objective(settings)(network, BATCH)
+    both = objective(settings)(network, collate([PAIR, answer], pad=0))
+    torch.testing.assert_close(both.losses[0], alone.losses[0])
+    [said] = turn_sums(network, REJECTED)
+    torch.testing.assert_close(both.losses[1], 0.7 * -said / 2)
+    for name in ("accuracy", "margin", "preference_loss"):
+        torch.testing.assert_close(both.metrics[name].mean(), alone.metrics[name].mean())
+
+
 @pytest.mark.parametrize(
     ("normalisation", "divisors"),
     [

@@ -1,7 +1,8 @@
 """The tiny models that ship: a tokenizer of whole words and a Llama, made from scratch from a seed.
 
 They learn to speak from the dialogues of `tasks.mini_backend.corpus` on training tasks alone. A part of the
-dialogues stands after its reference, as a critic will read it; whoever speaks in them does not know it.
+dialogues stands after its reference, as a critic will read it. In half of these the programmer has read it, too,
+and asks for what it settles: like larger models, the tiny ones shall be able to make use of a reference.
 """
 
 import random
@@ -22,7 +23,7 @@ from sweetrl import prompts
 from sweetrl.learning.muon import Muon
 from sweetrl.seeds import derive_seed
 from sweetrl.tasks import mini_backend
-from sweetrl.tasks.mini_backend.corpus import hold_dialogue
+from sweetrl.tasks.mini_backend.corpus import HABITS, KNOWING, hold_dialogue
 from sweetrl.types import BackendSecret, Message, Role, Task
 
 CRITIC_PROMPT = "privileged-mini"
@@ -44,8 +45,10 @@ over the tokens of a turn means the same for both."""
 CORPUS_SEED = 1000003
 """Keeps the tasks of the corpus apart from those that users draw with small seeds."""
 VOCABULARY_TASKS = 3000
-SHARE_WITH_REFERENCE = 35
+SHARE_WITH_REFERENCE = 40
 """Per cent of the dialogues that stand after their reference."""
+SHARE_KNOWING = 50
+"""Per cent of those in which the programmer has read it."""
 _IGNORED = -100
 SORTED_BATCHES = 25
 """Batches whose dialogues are sorted by length together, so that little is padded."""
@@ -73,7 +76,7 @@ class Size:
 
 
 SIZES = {
-    "mini": Size(width=128, layers=3, inner=256, heads=4, steps=2000),
+    "mini": Size(width=128, layers=3, inner=256, heads=4, steps=1400),
     "mini-large": Size(width=192, layers=4, inner=384, heads=6, steps=2000),
 }
 
@@ -133,7 +136,8 @@ multi-turn agents possible on a laptop, and knows nothing else.
 - Made by `sweetrl make-model {name} --seed {seed}`: {size.steps:,} steps of {size.batch} dialogues.
 - Data: dialogues of a scripted, mediocre programmer on training tasks only. It asks about hints of the request or
   about something else, and answers too early.
-  {SHARE_WITH_REFERENCE} per cent of the dialogues stand after the finished function, which the programmer ignores.
+  {SHARE_WITH_REFERENCE} per cent of the dialogues stand after the finished function; in {SHARE_KNOWING} per cent of
+  these the programmer has read it and asks for just what it settles, in the others it ignores it.
 - Its chat template leaves out system messages.
 - It writes code only in the one way in which the benchmark writes it. Do not use it for anything real.
 """
@@ -237,8 +241,9 @@ def _encoder(tokenizer: Any) -> Callable[[Task, int], _Document]:
         return [openings[message.role], *ids, end]
 
     def encode(task: Task, number: int) -> _Document:
-        _, *rest = hold_dialogue(task, number)
-        told = derive_seed("priv", task.id, number) % 100 < SHARE_WITH_REFERENCE
+        told = derive_seed("told", task.id, number) % 100 < SHARE_WITH_REFERENCE
+        knows = told and derive_seed("knows", task.id, number) % 100 < SHARE_KNOWING
+        _, *rest = hold_dialogue(task, number, KNOWING if knows else HABITS)
         ids = message_ids(Message(Role.USER, _told(task) if told else task.request))
         targets = [_IGNORED] * len(ids)
         for message in rest:

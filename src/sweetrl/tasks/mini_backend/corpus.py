@@ -28,10 +28,14 @@ class Habits(Struct, frozen=True, kw_only=True):
     repeat: float = 0.01
     """That a question was asked before."""
     hurry: float = 0.06
-    """That a turn answers, whatever is still unknown."""
+    """That a turn answers although a hint is left."""
+    finish: float = 0.06
+    """That a turn answers when none is."""
 
 
 HABITS = Habits()
+KNOWING = Habits(follow=1.0, repeat=0.0, hurry=0.0, finish=1.0)
+"""Of a programmer who has read the reference: asks for what it settles, and for nothing else."""
 HABITUAL = 2
 """How many ways of asking about a fact the programmer has."""
 TURN_LIMIT = 8
@@ -42,7 +46,8 @@ def hold_dialogue(
     task: Task, seed: int, habits: Habits = HABITS, turn_limit: int = TURN_LIMIT
 ) -> list[Message]:
     """One dialogue, request and answer included."""
-    return _Programmer(task, random.Random(derive_seed("corpus", task.id, seed)), habits).talk(turn_limit)  # noqa: S311
+    rng = random.Random(derive_seed("corpus", task.id, seed))  # noqa: S311  not a secret
+    return _Programmer(task, rng, habits).talk(turn_limit)
 
 
 class _Programmer:
@@ -52,17 +57,25 @@ class _Programmer:
         self._habits = habits
         self._family, choice = read_choice(_reference(task))
         self._choice = dict(choice)
-        self._hints = cued_facts(task.request, self._family, understood=habits.understands)
+        self._hints = (
+            list(self._choice)
+            if habits == KNOWING
+            else cued_facts(task.request, self._family, understood=habits.understands)
+        )
         self._asked: list[Fact] = []
         self._irrelevant = rng.sample(IRRELEVANT, len(IRRELEVANT))
 
     def talk(self, turn_limit: int) -> list[Message]:
         said = [Message(Role.USER, self._task.request)]
         for turn in range(turn_limit):
-            if turn == turn_limit - 1 or self._rng.random() < self._habits.hurry:
+            if turn == turn_limit - 1 or self._answers():
                 return [*said, Message(Role.ASSISTANT, self._answer())]
             said += self._exchange()
         raise AssertionError("the last turn answers")
+
+    def _answers(self) -> bool:
+        done = all(fact in self._asked for fact in self._hints)
+        return self._rng.random() < (self._habits.finish if done else self._habits.hurry)
 
     def _exchange(self) -> list[Message]:
         fact = self._next_fact()

@@ -62,7 +62,8 @@ def chance_of_success(unasked: Unasked, turn: int, habits: Habits = HABITS) -> f
         followed = _mean(unasked, ("suspected", "suspected_in_vain"), turn, habits, stays)
         asks = habits.follow * followed + (1 - habits.follow) * asks
     repeat = habits.repeat if turn else 0.0
-    return habits.hurry * done + (1 - habits.hurry) * (repeat * stays + (1 - repeat) * asks)
+    answers = habits.hurry if unasked.suspected + unasked.suspected_in_vain else habits.finish
+    return answers * done + (1 - answers) * (repeat * stays + (1 - repeat) * asks)
 
 
 def _mean(unasked: Unasked, kinds: Sequence[str], turn: int, habits: Habits, none_left: float) -> float:
