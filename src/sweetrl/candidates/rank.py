@@ -11,7 +11,6 @@ from sweetrl.errors import DataError, StageError
 from sweetrl.protocols import BatchCritic, Choice, TurnCritic
 from sweetrl.types import CandidateSet, Episode, Message, Task
 
-
 TEXT_AT_ONCE = 1 << 15
 """Characters of the turns that a critic judges together, if it can: some thirty turns of a tiny model."""
 

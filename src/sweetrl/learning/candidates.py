@@ -261,11 +261,11 @@ class _Known(DynamicCache):
         """(trunks, heads, length, size) -> (rows, heads, width, size)."""
         return known[self._trunks[:, None], :, self._columns.clamp(min=0)].transpose(1, 2)
 
-    def get_seq_length(self, layer_idx: int = 0) -> int:
+    def get_seq_length(self, layer_idx: int = 0) -> int:  # noqa: ARG002  theirs
         """Columns that are known."""
         return self._columns.shape[1]
 
-    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:  # noqa: ARG002
         """How many columns are attended to, and the first of them."""
         return self.get_seq_length() + query_length, 0
 

@@ -144,7 +144,8 @@ class _Together:
     def _judge(self, choices: Sequence[Choice]) -> list[list[float] | StageError]:
         with self._lock:
             read = [self._read(choice) for choice in choices]
-            judged = iter(self._advantages([each for each in read if not isinstance(each, StageError)]))
+            readable = [each for each in read if not isinstance(each, StageError)]
+            judged = iter(self._advantages(readable) if readable else [])
         return [each if isinstance(each, StageError) else next(judged) for each in read]
 
     def _read(self, choice: Choice) -> _Read | StageError:
