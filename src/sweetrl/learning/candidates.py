@@ -42,19 +42,24 @@ class CandidateStates:
 @torch.no_grad()
 def candidate_logprobs(model: Any, turns: Sequence[EncodedCandidates]) -> list[list[Tensor]]:
     """Of each turn and each of its continuations, the log-probability of each token."""
+    different = [list(dict.fromkeys(map(tuple, turn.continuations))) for turn in turns]
     # After the last token of a continuation nothing is predicted.
-    read = [EncodedCandidates(turn.prefix, [each[:-1] for each in turn.continuations]) for turn in turns]
-    states = candidate_states(model, read)
-    predictors = [
-        torch.cat([own.prefix[-1:], before])[: len(each)]
-        for own, turn in zip(states, turns, strict=True)
-        for before, each in zip(own.continuations, turn.continuations, strict=True)
+    read = [
+        EncodedCandidates(turn.prefix, [list(each[:-1]) for each in own])
+        for turn, own in zip(turns, different, strict=True)
     ]
-    wanted = [each for turn in turns for each in turn.continuations]
-    targets = torch.tensor([token for each in wanted for token in each], device=model.device)
+    predictors = [
+        state
+        for states, own in zip(candidate_states(model, read), different, strict=True)
+        for before, each in zip(states.continuations, own, strict=True)
+        for state in (states.prefix[-1:], before)
+        if each
+    ]
+    wanted = [(at, each) for at, own in enumerate(different) for each in own]
+    targets = torch.tensor([token for _, each in wanted for token in each], device=model.device)
     logprobs = LanguageHead(model).token_logprobs(torch.cat(predictors), targets)
-    split = iter(torch.split(logprobs, [len(each) for each in wanted]))
-    return [[next(split) for _ in turn.continuations] for turn in turns]
+    found = dict(zip(wanted, torch.split(logprobs, [len(each) for _, each in wanted]), strict=True))
+    return [[found[at, tuple(each)] for each in turn.continuations] for at, turn in enumerate(turns)]
 
 
 @torch.no_grad()
