@@ -111,6 +111,33 @@ def test_each_command_reads_what_the_one_before_it_wrote(sweetrl: Sweetrl, folde
             assert total == pytest.approx(each.advantage, abs=1e-6)
 
 
+@pytest.mark.parametrize("kept", [0, 1, 5, 7])
+def test_a_file_ranked_again_or_in_two_parts_has_the_same_bytes(
+    sweetrl: Sweetrl, folder: Path, kept: int
+) -> None:
+    questions = ("Why?", "What is added?", "What is added?", "I WANT TO ANSWER: def f(x): return x")
+    drawn = [
+        CandidateSet(episode_id=f"t{number}#{attempt}", task_id=f"t{number}", turn=turn, outputs=questions)
+        for number in range(2)
+        for attempt in range(2)
+        for turn in range(2)
+    ]
+    content = b"".join(msgspec.json.encode(each) + b"\n" for each in drawn)
+    (folder / "candidates.jsonl").write_bytes(content)
+    names = ("tasks", "episodes", "candidates")
+    files = [word for name in names for word in (f"--{name}", folder / f"{name}.jsonl")]
+    given = ("rank", "--critic", f"zero:hf:{folder / 'model'}", *files, "-o")
+    for name in ("whole.jsonl", "cut.jsonl"):
+        assert sweetrl(*given, folder / name).code == 0
+    whole = (folder / "whole.jsonl").read_bytes()
+    assert (folder / "cut.jsonl").read_bytes() == whole
+    lines = whole.splitlines(keepends=True)
+    assert len(lines) == 8
+    (folder / "cut.jsonl").write_bytes(b"".join(lines[:kept]) + lines[kept][:20])
+    assert sweetrl(*given, folder / "cut.jsonl").code == 0
+    assert (folder / "cut.jsonl").read_bytes() == whole
+
+
 def test_a_turn_that_the_critic_cannot_read_is_recorded_and_the_others_are_ranked(
     sweetrl: Sweetrl, folder: Path
 ) -> None:
