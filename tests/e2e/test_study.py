@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import CHECKOUT, Finished
-from sweetrl.cli import main, quickstart, run, screen
-from sweetrl.cli.road import Stage
+from sweetrl.cli import main, quickstart, runner, screen
 from sweetrl.records import read_records
 from sweetrl.types import Episode
 
@@ -94,16 +93,37 @@ critics = ["sweet", "zero"]
 """
 
 
+class InThisProcess:
+    """A stage that runs when it is asked how it is, so that PyTorch is loaded once for all stages."""
+
+    latest: "InThisProcess | None" = None
+    """The one that was started last."""
+
+    def __init__(self, runner: runner.Runner, number: int) -> None:
+        self._runner = runner
+        self._stage = runner._planned[number]
+        self._before, InThisProcess.latest = InThisProcess.latest, self
+
+    def poll(self) -> int | None:
+        """Of several stages the one that was started last is done first."""
+        if InThisProcess.latest is not self:
+            return None
+        InThisProcess.latest = self._before
+        return main.run([*self._stage.arguments, "--quiet"])
+
+    def terminate(self) -> None:
+        """There is nothing to end."""
+
+    def wait(self) -> None:
+        """The same."""
+
+
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stages share one Python, so that PyTorch is loaded once."""
-
-    def call(_: object, stage: Stage) -> int:
-        stage.output.parent.mkdir(parents=True, exist_ok=True)
-        return main.run([*stage.arguments, "--quiet"])
-
-    monkeypatch.setattr(run.Runner, "_call", call)
-    monkeypatch.setattr(screen.ScreenedRunner, "_call", call)
+    for kind in (runner.Runner, screen.ScreenedRunner):
+        monkeypatch.setattr(kind, "_launch", lambda *stage: InThisProcess(*stage))
+    monkeypatch.setattr(InThisProcess, "latest", None)
+    monkeypatch.setattr(runner, "POLL_SECONDS", 0.0)
 
 
 def written(folder: Path, *parts: str, name: str = "run") -> Path:
@@ -149,6 +169,30 @@ def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweet
     assert (tmp_path / "run" / "results" / "best_of.svg").is_file()
     report = (tmp_path / "run" / "report.html").read_text()
     assert all(word in report for word in ("SWEET-RL", "advantage", "critics/sweet", "sweetrl turn-pairs"))
+
+
+def made_in(folder: Path) -> dict[str, bytes]:
+    """All that stages wrote, without the name of the folder and how long anything took."""
+    names = ("*.jsonl", "metrics.json", "model.safetensors", "results.json", "results.md")
+    found = [path for name in names for path in folder.rglob(name) if "checkpoints" not in path.parts]
+    assert len(found) > 30
+    own = str(folder).encode()
+    return {str(path.relative_to(folder)): path.read_bytes().replace(own, b"") for path in found}
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_stages_side_by_side_in_any_order_write_the_same_files(sweetrl: Sweetrl, tmp_path: Path) -> None:
+    one, many = (written(tmp_path, SWEET, PARTS, name=name) for name in ("one", "many"))
+    assert sweetrl("run", one).code == 0
+    ended = sweetrl("run", many, "--jobs", 99)
+    assert ended.code == 0, ended.err
+    orders = [
+        [entry["stage"] for entry in json.loads((tmp_path / name / "run.json").read_text())]
+        for name in ("one", "many")
+    ]
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert made_in(tmp_path / "many") == made_in(tmp_path / "one")
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -9,7 +9,7 @@
 A stage is known by what it writes: the second method that needs the same file finds it planned.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -77,11 +77,11 @@ class Plan:
         """Whether a stage writes it."""
         return output in self._outputs
 
-    def add(self, stage: Stage, recipe: Recipe, also: Iterable[Path] = ()) -> None:
-        """One more stage, unless its output is planned; it may write other files as well."""
+    def add(self, stage: Stage, recipe: Recipe) -> None:
+        """One more stage, unless its output is planned."""
         if stage.output in self._outputs:
             return
-        self._outputs.update((stage.output, *also))
+        self._outputs.update(stage.writes)
         name = stage.output.relative_to(recipe.output).with_suffix("")
         self.stages.append(replace(stage, name=str(name)))
         # Estimates count the tasks: the dialogues are not there yet.
@@ -152,8 +152,11 @@ class _Seed:
         recipe, places = self._recipe(branch, name, critic), branch.places(name, critic)
         for stage in stages(recipe, places):
             if stage.name == "rank" and self._study.critics[critic].replays is not None:
-                self._planned.add(self._oracle(recipe, places, self._study.critics[critic]), recipe)
-            self._planned.add(stage, recipe)
+                values = self._oracle(recipe, places, self._study.critics[critic])
+                self._planned.add(values, recipe)
+                self._planned.add(replace(stage, inputs=(*stage.inputs, str(values.output))), recipe)
+            else:
+                self._planned.add(stage, recipe)
         learnt = branch.data / "episodes.jsonl" if branch.part == "sizes" else None
         done = Evaluated(
             branch.part, name, self._seed, places.evaluation, self._study.evaluation_tasks(), learnt=learnt
@@ -262,9 +265,10 @@ class _Seed:
             ("select", *map(str, files), "--tasks", tasks, "-o", str(folder)),
             (tasks, *map(str, files)),
             folder / "episodes.jsonl",
+            also=tuple(folder / path.name for path in files if path != whole.episodes),
         )
         recipe = self._recipe(self._own, next(iter(self._study.methods)), "")
-        self._planned.add(stage, recipe, also=[folder / path.name for path in files])
+        self._planned.add(stage, recipe)
 
     def _off_policy(self) -> None:
         settings = self._study.off_policy

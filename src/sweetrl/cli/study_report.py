@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sweetrl.cli.folders import RunFolder
-from sweetrl.cli.run import JOURNAL
+from sweetrl.cli.journal import JOURNAL
 from sweetrl.cli.study import Evaluated, Plan
 from sweetrl.records import write_atomically
 from sweetrl.report import Comparison, Figure, Point, Provenance, ReportContents, Series, compose, render
