@@ -17,7 +17,7 @@ import typer
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.errors import ConfigError
+from sweetrl.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,6 +37,18 @@ def run(
     jobs: Annotated[
         int, typer.Option("--jobs", metavar="N", min=1, help="Stages at a time; they share the cores.")
     ] = 1,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            "--only",
+            metavar="PART,...",
+            help="Of a study: methods, ablations, credit, best_of, sizes, off_policy, and what they need.",
+        ),
+    ] = None,
+    report_only: Annotated[
+        bool,
+        typer.Option("--report-only", help="Of a study: write the results of what is done; run nothing."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and what it would take.")] = False,
     allow_failures: Annotated[
         bool, typer.Option("--allow-failures", help="Go on when some items of a stage failed.")
@@ -53,7 +65,14 @@ def run(
     experiment = load_experiment(recipe, changes or [])
     asked = Asked(jobs=jobs, allow_failures=allow_failures, quiet=quiet)
     if isinstance(experiment, Study):
-        _run_study(experiment, asked, dry_run=dry_run, json=json)
+        if report_only:
+            _report_study(experiment, json=json, quiet=quiet)
+        else:
+            _run_study(experiment, asked, only, dry_run=dry_run, json=json)
+    elif only is not None or report_only:
+        raise UsageError(
+            f"{recipe}: not a study, so that it has no parts or results for --only or --report-only"
+        )
     else:
         _run_recipe(experiment, asked, dry_run=dry_run, json=json)
 
@@ -81,12 +100,13 @@ def _run_recipe(recipe: "Recipe", asked: Asked, *, dry_run: bool, json: bool) ->
         console.print_json({"output": recipe.output, "stages": done})
 
 
-def _run_study(study: "Study", asked: Asked, *, dry_run: bool, json: bool) -> None:
+def _run_study(study: "Study", asked: Asked, only: str | None, *, dry_run: bool, json: bool) -> None:
     from sweetrl.cli.estimates import cost
     from sweetrl.cli.study import plan
     from sweetrl.cli.study_results import finish
 
-    planned = plan(study)
+    whole = plan(study)
+    planned = whole if only is None else whole.of(_parts(study, only))
     if dry_run:
         estimated = [cost(*each) for each in zip(planned.recipes, planned.stages, strict=True)]
         if json:
@@ -95,9 +115,34 @@ def _run_study(study: "Study", asked: Asked, *, dry_run: bool, json: bool) -> No
             _show_study(study, planned.stages, estimated)
         return
     done = _run_stages(study.output, planned.stages, planned.recipes, asked)
-    written = finish(study, planned, quiet=asked.quiet or json)
+    written = finish(study, whole, quiet=asked.quiet or json)
     if json:
         console.print_json({"output": study.output, "stages": done, **written})
+
+
+def _report_study(study: "Study", *, json: bool, quiet: bool) -> None:
+    from sweetrl.cli.study import plan
+    from sweetrl.cli.study_results import finish
+
+    written = finish(study, plan(study), quiet=quiet or json)
+    if json:
+        console.print_json({"output": study.output, **written})
+
+
+def _parts(study: "Study", only: str) -> list[str]:
+    """The parts of the study that were asked for."""
+    from difflib import get_close_matches
+
+    from sweetrl.cli.study import parts_of
+
+    known = parts_of(study)
+    asked = [name.strip() for name in only.split(",")]
+    for name in asked:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"it has {', '.join(known)}"
+            raise UsageError(f"--only: the study has no part '{name}'; {hint}")
+    return asked
 
 
 def _run_stages(
