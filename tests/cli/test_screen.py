@@ -6,6 +6,7 @@ import pytest
 
 from conftest import CHECKOUT
 from sweetrl.cli import progress
+from sweetrl.cli.schedule import Schedule
 from sweetrl.cli.screen import WATCHED, Clock, in_words, weight
 from sweetrl.cli.study import plan
 from sweetrl.config import load_study
@@ -22,10 +23,10 @@ class Time:
 def test_stages_are_told_in_words_with_the_name_of_their_method() -> None:
     study = load_study(CHECKOUT / "recipes" / "mini_paper.toml")
     told = {stage.name: in_words(study, stage) for stage in plan(study).stages}
-    assert told["seed-0/policies/dpo"] == "multi-turn DPO: learns from pairs of dialogues"
-    assert told["seed-0/evaluations/base"].startswith("untrained: ")
+    assert told["seed-1/policies/dpo"] == "seed-1, multi-turn DPO: learns from pairs of dialogues"
+    assert told["seed-0/evaluations/base"].startswith("seed-0, untrained: ")
     assert "critic" in told["seed-0/critics/sweet"]
-    assert told["seed-0/best_of/sweet-4"].startswith("sweet-4: ")
+    assert told["seed-0/best_of/sweet-4"].startswith("seed-0, sweet-4: ")
 
 
 def test_more_dialogues_weigh_more() -> None:
@@ -43,28 +44,56 @@ def test_more_dialogues_weigh_more() -> None:
     assert many["seed-0/evaluations/rft"] == few["seed-0/evaluations/rft"]
 
 
+def clock(weights: list[float], time: Time, *, needs: dict[int, int] | None = None, jobs: int = 1) -> Clock:
+    """Of stages each of which may need another."""
+    needed = [frozenset({needs[each]} if needs and each in needs else ()) for each in range(len(weights))]
+    return Clock(weights, Schedule(needed, jobs=jobs), now=time)
+
+
+def begin(clock: Clock) -> list[int]:
+    started = list(clock.schedule.starting())
+    for number in started:
+        clock.start(number)
+    return started
+
+
+def end(clock: Clock, number: int) -> None:
+    clock.schedule.end(number)
+    clock.finish(number)
+
+
 def test_the_time_left_follows_the_speed_of_this_machine() -> None:
     time = Time()
-    clock = Clock([1000.0, 1000.0, 500.0], now=time)
-    clock.start()
-    assert clock.left(0, 0.0) == pytest.approx(2500)
+    watched = clock([1000.0, 1000.0, 500.0], time)
+    assert begin(watched) == [0]
+    assert watched.left({0: 0.0}) == pytest.approx(2500)
     time.seconds = 2000.0
-    assert clock.finish(0) == 2000.0
-    clock.start()
+    end(watched, 0)
+    assert begin(watched) == [1]
     # Twice as slow as ordinary, but for the little that an ordinary speed still counts.
-    assert clock.left(1, 0.0) == pytest.approx(1500 * (2000 + WATCHED) / (1000 + WATCHED))
+    assert watched.left({}) == pytest.approx(1500 * (2000 + WATCHED) / (1000 + WATCHED))
     time.seconds += 1000.0
-    assert clock.left(1, 0.5) == pytest.approx(1000 * (3000 + WATCHED) / (1500 + WATCHED))
-    assert clock.share(1, 0.5) == pytest.approx(1500 / 2500)
+    assert watched.left({1: 0.5}) == pytest.approx(1000 * (3000 + WATCHED) / (1500 + WATCHED))
+    assert watched.left_of(1, {1: 0.5}) == pytest.approx(500 * (3000 + WATCHED) / (1500 + WATCHED))
+    assert watched.share({1: 0.5}) == pytest.approx(1500 / 2500)
 
 
 def test_stages_that_were_done_before_say_nothing_about_the_speed() -> None:
-    time = Time()
-    clock = Clock([1000.0, 100.0], now=time)
-    clock.skip(0)
-    clock.start()
-    assert clock.left(1, 0.0) == pytest.approx(100)
-    assert clock.share(1, 0.0) == pytest.approx(1000 / 1100)
+    watched = clock([1000.0, 100.0], Time())
+    watched.schedule.end(0)
+    begin(watched)
+    assert watched.left({}) == pytest.approx(100)
+    assert watched.share({}) == pytest.approx(1000 / 1100)
+
+
+def test_stages_side_by_side_take_less_time_unless_they_wait_for_each_other() -> None:
+    weights = [1000.0, 1000.0, 500.0]
+    assert clock(weights, Time(), jobs=2).left({}) == pytest.approx(1500)
+    assert clock(weights, Time(), jobs=3).left({}) == pytest.approx(1000)
+    assert clock(weights, Time(), jobs=3, needs={1: 0, 2: 1}).left({}) == pytest.approx(2500)
+    watched = clock(weights, Time(), jobs=2)
+    begin(watched)
+    assert watched.left({0: 0.5, 1: 0.25}) == pytest.approx(1000 * WATCHED / (750 + WATCHED))
 
 
 # ---------------------------------------------------------------- how far a command is

@@ -1,6 +1,7 @@
 """The plans of studies: what is done once, what for each seed and method, and that every command exists."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from typer.core import TyperGroup
 
 from conftest import CHECKOUT
 from sweetrl.cli.main import app
-from sweetrl.cli.study import Plan, plan
+from sweetrl.cli.study import PARTS, Plan, plan
 from sweetrl.config import load_study
 
 STUDY = """
@@ -62,6 +63,7 @@ critic = "zero"
 [methods.oracle]
 learner = "sweet"
 critic = "oracle"
+table = "ablations"
 [best_of]
 n = [1, 4]
 critics = ["sweet", "zero"]
@@ -119,6 +121,58 @@ def test_every_stage_reads_what_a_stage_before_it_wrote(planned: Plan) -> None:
         known = {each for each in files if each in written or str(Path(each).parent) in written}
         assert set(files) == known, stage.name
         written.add(str(stage.output))
+
+
+def test_stages_declare_all_that_they_read_of_others(planned: Plan) -> None:
+    outputs = [str(path) for stage in planned.stages for path in stage.writes]
+    for stage in planned.stages:
+        own = set(map(str, stage.writes))
+        words = [word.partition(":")[2] or word for word in stage.arguments]
+        read = {path for word in words for path in outputs if word == path and path not in own}
+        assert read <= set(stage.inputs), stage.name
+
+
+def test_the_main_table_of_all_seeds_comes_before_anything_else(planned: Plan) -> None:
+    names = [stage.name for stage in planned.stages]
+
+    def places(*ends: str) -> list[int]:
+        return [names.index(f"seed-{seed}/{end}") for seed in (0, 1) for end in ends]
+
+    order = [
+        places("evaluations/base", "evaluations/zero"),
+        places("evaluations/oracle"),
+        places("credit/sweet", "credit/zero"),
+        places("best_of/sweet-4", "best_of/zero-4"),
+        places("sizes/1/evaluations/dpo", "sizes/1/evaluations/sweet"),
+        places("off_policy/evaluations/base", "off_policy/evaluations/sweet"),
+    ]
+    for earlier, later in pairwise(order):
+        assert max(earlier) < min(later)
+
+
+def test_a_part_comes_with_all_that_it_needs_and_nothing_else(planned: Plan) -> None:
+    names = {stage.name for stage in planned.of(["best_of"]).stages}
+    assert {
+        "seed-0/best_of/sweet-4",
+        "seed-1/critics/sweet",
+        "seed-1/pairs",
+        "seed-0/evaluations/base",
+    } < names
+    assert not {name for name in names if "polic" in name or "candidates" in name}
+    assert [stage.name for stage in planned.of(PARTS).stages] == [stage.name for stage in planned.stages]
+    whole = {stage.name: stage for stage in planned.stages}
+    sizes = planned.of(["sizes"])
+    assert all(stage == whole[stage.name] for stage in sizes.stages)
+    assert "seed-0/candidates" in {stage.name for stage in sizes.stages}
+
+
+def test_what_is_finished_is_told_by_its_stages(planned: Plan) -> None:
+    done = {"seed-0/evaluations/base", "credit/values", "seed-1/credit/zero"}
+    finished = planned.finished(lambda stage: stage.name in done)
+    assert {(run.part, run.name, run.seed) for run in finished.evaluated} == {
+        *(("methods", "base", 0), ("best_of", "sweet", 0), ("best_of", "zero", 0))
+    }
+    assert [(each.critic, each.seed) for each in finished.ranked] == [("zero", 1)]
 
 
 def test_each_seed_has_its_own_training_tasks_and_all_share_those_of_the_test(planned: Plan) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -16,8 +17,8 @@ from conftest import CHECKOUT, Finished
 from models.hostile_server import HostileServer, in_thread
 from models.smollm2 import require_smollm2
 from models.tiny_llama import save_tiny_llama
-from sweetrl.cli import main, run
-from sweetrl.cli.road import Stage
+from sweetrl.cli import main
+from sweetrl.cli.runner import Runner
 from sweetrl.records import read_records
 from sweetrl.types import BackendSecret, Episode, Kind, Task, TurnPair, Verdict
 
@@ -101,10 +102,11 @@ def content(output: Path) -> dict[str, bytes]:
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages share one Python, so that PyTorch is loaded once and not four times."""
 
-    def call(_: object, stage: Stage) -> int:
-        return main.run(stage.arguments)
+    def launch(runner: Runner, number: int) -> SimpleNamespace:
+        code = main.run(runner._planned[number].arguments)
+        return SimpleNamespace(poll=lambda: code)
 
-    monkeypatch.setattr(run.Runner, "_call", call)
+    monkeypatch.setattr(Runner, "_launch", launch)
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -5,15 +5,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import CHECKOUT, Finished
-from sweetrl.cli import main, quickstart, run, screen
-from sweetrl.cli.road import Stage
+from sweetrl.cli import main, quickstart, runner, screen
 from sweetrl.records import read_records
 from sweetrl.types import Episode
 
@@ -94,16 +93,43 @@ critics = ["sweet", "zero"]
 """
 
 
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stages share one Python, so that PyTorch is loaded once."""
+class InThisProcess:
+    """A stage that runs when it is asked how it is, so that PyTorch is loaded once for all stages."""
 
-    def call(_: object, stage: Stage) -> int:
-        stage.output.parent.mkdir(parents=True, exist_ok=True)
-        return main.run([*stage.arguments, "--quiet"])
+    latest: "InThisProcess | None" = None
+    """The one that was started last."""
 
-    monkeypatch.setattr(run.Runner, "_call", call)
-    monkeypatch.setattr(screen.ScreenedRunner, "_call", call)
+    def __init__(self, runner: runner.Runner, number: int) -> None:
+        self._runner = runner
+        self._stage = runner._planned[number]
+        self._before, InThisProcess.latest = InThisProcess.latest, self
+
+    def poll(self) -> int | None:
+        """Of several stages the one that was started last is done first."""
+        if InThisProcess.latest is not self:
+            return None
+        InThisProcess.latest = self._before
+        return main.run([*self._stage.arguments, "--quiet"])
+
+    def terminate(self) -> None:
+        """There is nothing to end."""
+
+    def wait(self) -> None:
+        """The same."""
+
+
+@pytest.fixture(scope="module")
+def in_this_process() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        _let_stages_run_here(monkeypatch)
+        yield
+
+
+def _let_stages_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (runner.Runner, screen.ScreenedRunner):
+        monkeypatch.setattr(kind, "_launch", lambda *stage: InThisProcess(*stage))
+    monkeypatch.setattr(InThisProcess, "latest", None)
+    monkeypatch.setattr(runner, "POLL_SECONDS", 0.0)
 
 
 def written(folder: Path, *parts: str, name: str = "run") -> Path:
@@ -121,12 +147,20 @@ def results_of(folder: Path) -> dict[str, Any]:
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 
 
-@pytest.mark.usefixtures("in_this_process")
-def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweetrl, tmp_path: Path) -> None:
-    ended = sweetrl("run", written(tmp_path, SWEET, PARTS), "--json")
+@pytest.fixture(scope="module")
+def whole(in_this_process: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a study with all parts, done one stage after the other."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert main.run(["run", str(written(folder, SWEET, PARTS)), "--quiet"]) == 0
+    return folder / "run"
+
+
+def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweetrl, whole: Path) -> None:
+    ended = sweetrl("run", whole.parent / "run.toml", "--report-only", "--json")
     assert ended.code == 0, ended.err
-    assert json.loads(ended.out)["report"] == str(tmp_path / "run" / "report.html")
-    results = results_of(tmp_path / "run")
+    assert json.loads(ended.out)["report"] == str(whole / "report.html")
+    results = results_of(whole)
+    assert results["missing"] == []
     assert list(results["methods"]) == ["base", "dpo", "rft", "sweet", "oracle"]
     assert results["methods"]["sweet"]["figures"]["success"]["count"] == 5
     assert {"reward", "turns", "coverage", "repeats", "premature"} < set(
@@ -144,11 +178,85 @@ def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweet
     assert [[place for place, _ in curve["points"]] for curve in results["sizes"]] == [[16, 24], [16, 24]]
     assert list(results["off_policy"]) == ["base", "sweet"]
     assert list(results["credit"]) == ["sweet", "zero"]
-    page = (tmp_path / "run" / "results.md").read_text()
+    page = (whole / "results.md").read_text()
     assert "| SWEET-RL |" in page
-    assert (tmp_path / "run" / "results" / "best_of.svg").is_file()
-    report = (tmp_path / "run" / "report.html").read_text()
+    assert "Not finished" not in page
+    assert (whole / "results" / "best_of.svg").is_file()
+    report = (whole / "report.html").read_text()
     assert all(word in report for word in ("SWEET-RL", "advantage", "critics/sweet", "sweetrl turn-pairs"))
+
+
+def made_in(folder: Path) -> dict[str, bytes]:
+    """All that stages wrote, without the name of the folder and how long anything took."""
+    names = ("*.jsonl", "metrics.json", "model.safetensors", "results.json", "results.md")
+    found = [path for name in names for path in folder.rglob(name) if "checkpoints" not in path.parts]
+    assert len(found) > 30
+    own = str(folder).encode()
+    return {str(path.relative_to(folder)): path.read_bytes().replace(own, b"") for path in found}
+
+
+def test_stages_side_by_side_in_any_order_write_the_same_files(
+    sweetrl: Sweetrl, whole: Path, tmp_path: Path
+) -> None:
+    ended = sweetrl("run", written(tmp_path, SWEET, PARTS), "--jobs", 99)
+    assert ended.code == 0, ended.err
+    one, many = (
+        [entry["stage"] for entry in json.loads((folder / "run.json").read_text())]
+        for folder in (whole, tmp_path / "run")
+    )
+    assert one != many
+    assert sorted(one) == sorted(many)
+    assert made_in(tmp_path / "run") == made_in(whole)
+
+
+UNTRAINED = """
+[critics.zero]
+use = "zero:mini"
+[methods.again]
+label = "once more"
+learner = "none"
+table = "ablations"
+[best_of]
+n = [2]
+critics = ["zero"]
+"""
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_parts_and_seeds_that_are_not_done_are_named_and_in_no_figure(
+    sweetrl: Sweetrl, tmp_path: Path
+) -> None:
+    recipe = written(tmp_path, UNTRAINED)
+    without_dpo = ("--set", "methods={base={learner='none'}, again={learner='none', table='ablations'}}")
+    command = ("run", recipe, *without_dpo)
+    nothing = sweetrl(*command, "--report-only")
+    assert (nothing.code, "nothing has been evaluated yet" in nothing.err) == (2, True)
+    assert sweetrl(*command, "--only", "methods").code == 0
+    results = results_of(tmp_path / "run")
+    assert (list(results["methods"]), results["best_of"]) == (["base"], [])
+    assert sweetrl(*command, "--only", "ablations,best_of").code == 0
+    results = results_of(tmp_path / "run")
+    assert (list(results["methods"]), len(results["best_of"])) == (["base", "again"], 1)
+    assert results["missing"] == []
+    ended = sweetrl(*command, "--set", "seeds=3", "--report-only")
+    assert ended.code == 0, ended.err
+    page = (tmp_path / "run" / "results.md").read_text()
+    said = "methods: base (seeds 1, 2); ablations: again (seeds 1, 2); best\\_of: zero (seeds 1, 2)."
+    assert f"**Not finished and in no figure: {said}**" in page
+    assert "seed 0" in page.partition("##")[0]
+    assert not (tmp_path / "run" / "seed-1").exists()
+
+
+def test_parts_that_a_study_does_not_have_are_refused(sweetrl: Sweetrl, tmp_path: Path) -> None:
+    recipe = written(tmp_path, UNTRAINED)
+    for name, hint in (("bestof", "did you mean 'best_of'?"), ("x", "it has methods, ablations, best_of")):
+        ended = sweetrl("run", recipe, "--only", f"methods,{name}")
+        assert (ended.code, ended.err) == (
+            2,
+            f"error: --only: the study has no part '{name}'; {hint}\n",
+        )
+    ended = sweetrl("run", CHECKOUT / "recipes" / "laptop.toml", "--only", "methods")
+    assert (ended.code, "not a study" in ended.err) == (2, True)
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from sweetrl.cli.evaluate import METRICS
 from sweetrl.cli.figures import LEAKS
-from sweetrl.cli.run import JOURNAL
+from sweetrl.cli.journal import JOURNAL
 from sweetrl.cli.studio import SCREENSHOTS
 from sweetrl.errors import DataError, UsageError
 from sweetrl.prompts import TURN_LIMIT

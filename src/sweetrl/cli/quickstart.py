@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sweetrl.evaluation.studies import StudyResults
 
 METRICS = "metrics.json"
+MOST_JOBS = 4
+"""Stages at a time, unless more are asked for: each holds a model in memory."""
 RECIPES = {"": "quickstart.toml", "fast": "quickstart_fast.toml", "full": "mini_paper.toml"}
 
 
@@ -38,6 +40,10 @@ def quickstart(
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="The same seed gives the same table; 0.")
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", min=1, help="Stages at a time; as many as cores, at most 4."),
+    ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -46,13 +52,11 @@ def quickstart(
     A tiny agent that ships with the package asks a scripted colleague, writes Python functions and learns from how
     they did. Writes DIR/metrics.json and DIR/report.html. The same command goes on where it stopped.
     """
-    from sweetrl.cli.screen import ScreenedRunner
     from sweetrl.cli.study import plan
 
     study = _study(output, _variant(fast=fast, full=full), seed)
     planned = plan(study)
-    runner = ScreenedRunner(study, planned, quiet=quiet or json)
-    fresh = runner.run_all()
+    fresh = _run(study, planned, jobs, quiet=quiet or json)
     results = _results(study, planned, fresh=fresh, quiet=quiet or json)
     report = Path(study.output) / "report.html"
     if json:
@@ -62,6 +66,22 @@ def quickstart(
             console.note(f"{study.output}: was finished before; remove the folder to run it again")
         console.results().print(results_table(results))
         typer.echo(f"Report: {report}")
+
+
+def _run(study: "Study", planned: "Plan", jobs: int | None, *, quiet: bool) -> bool:
+    """Do what is not done; whether there was anything."""
+    from sweetrl.cli.runner import usable_cores
+    from sweetrl.cli.screen import ScreenedRunner, View, in_words, weight
+
+    view = View(
+        [weight(*each) for each in zip(planned.recipes, planned.stages, strict=True)],
+        lambda stage: in_words(study, stage),
+    )
+    jobs = min(usable_cores(), MOST_JOBS) if jobs is None else jobs
+    runner = ScreenedRunner(Path(study.output), planned.stages, view=view, jobs=jobs, quiet=quiet)
+    fresh = runner.has_work
+    runner.run()
+    return fresh
 
 
 def _variant(*, fast: bool, full: bool) -> str:

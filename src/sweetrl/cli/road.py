@@ -37,9 +37,17 @@ class Stage:
     arguments: tuple[str, ...]
     """Of the command `sweetrl`."""
     inputs: tuple[str, ...]
+    """All that it reads and that another stage may write: those wait for each other."""
     output: Path
     launcher: tuple[str, ...] = ()
     """Words in front of `-m sweetrl`; empty for this Python."""
+    also: tuple[Path, ...] = ()
+    """Other files that it writes."""
+
+    @property
+    def writes(self) -> tuple[Path, ...]:
+        """All that other stages can read of it."""
+        return (self.output, *self.also)
 
 
 @dataclass(frozen=True)
@@ -77,17 +85,29 @@ def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
     return list(_Road(recipe, places or places_in(Path(recipe.output))).stages())
 
 
-def command_stage(command: str, options: dict[str, object], output: Path) -> Stage:
-    """A command that writes one file."""
-    return Stage(command, (command, *_options(options), "-o", str(output)), _inputs(options), output)
+def command_stage(
+    command: str, options: dict[str, object], output: Path, *, reads: tuple[Path, ...] = ()
+) -> Stage:
+    """A command that writes one file; `reads` is what its options do not name as a path."""
+    inputs = (*_inputs(options), *map(str, reads))
+    return Stage(command, (command, *_options(options), "-o", str(output)), inputs, output)
 
 
 def evaluation_stage(
-    recipe: Recipe, agent: PlayerSettings, tasks: str, folder: Path, drafts: dict[str, object] | None = None
+    recipe: Recipe,
+    agent: PlayerSettings,
+    tasks: str,
+    folder: Path,
+    drafts: dict[str, object] | None = None,
+    *,
+    policy: Path | None = None,
 ) -> Stage:
-    """An evaluation of an agent; `drafts` are the options for one that a critic helps."""
+    """An evaluation of an agent; `drafts` are the options for one that a critic helps.
+
+    `policy` is what the agent is made of, whether it is opened here or served elsewhere.
+    """
     options = _dialogue_options(recipe, tasks, agent, recipe.evaluation.attempts) | (drafts or {})
-    return command_stage("evaluate", options, folder)
+    return command_stage("evaluate", options, folder, reads=() if policy is None else (policy,))
 
 
 class _Road:
@@ -209,13 +229,14 @@ class _Road:
         )
 
     def _evaluation(self, tasks: str) -> Stage:
-        recipe, agent = self._recipe, self._recipe.agent
+        recipe, agent, policy = self._recipe, self._recipe.agent, None
         if recipe.method != "none":
+            policy = self._places.policy if recipe.policy is not None else None
             model = recipe.evaluation.agent or f"hf:{self._places.policy}"
             agent = PlayerSettings(
                 model=model, temperature=agent.temperature, max_tokens=agent.max_tokens, prompt=agent.prompt
             )
-        return evaluation_stage(recipe, agent, tasks, self._places.evaluation)
+        return evaluation_stage(recipe, agent, tasks, self._places.evaluation, policy=policy)
 
     def _rollout(self) -> Stage:
         recipe, output = self._recipe, self._places.episodes

@@ -1,29 +1,34 @@
-"""A study that a person watches: one line for each stage in plain words, a bar, and the time that is left.
+"""Stages that a person watches: one line for each that is done, a bar for each that runs, and the time that is left.
 
 Stages differ a thousandfold, so the time left is not told from their number: each has a weight, in seconds of an
-ordinary laptop, and the stages that are done say how fast this machine is.
+ordinary laptop, and the stages that are done say how fast this machine is. What stages say goes to files.
 """
 
 import contextlib
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import console, live, progress
+from sweetrl.cli import children, console, live, progress
 from sweetrl.cli.estimates import cost
-from sweetrl.cli.run import Runner
+from sweetrl.cli.runner import Runner
+from sweetrl.cli.schedule import Schedule
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from sweetrl.cli.road import Stage
-    from sweetrl.cli.study import Plan
-    from sweetrl.config import Recipe, Study
+    from sweetrl.config import Recipe, ServerSettings, Study
 
+LOGS = "logs"
+"""The folder of what stages say."""
+LAST_WORDS = 20
+"""Lines of a stage that failed which are shown."""
 START = 4.0
 """Seconds until Python and PyTorch are there."""
 DRAWN, READ, TRAINED = 4e-4, 1.3e-4, 6e-5
@@ -68,7 +73,8 @@ def in_words(study: "Study", stage: "Stage") -> str:
     command = " ".join(stage.arguments[: 2 if stage.arguments[0] == "train" else 1])
     method = study.methods.get(stage.output.name)
     label = (method.label if method is not None else "") or stage.output.name
-    return WORDS[command].format(label=label)
+    seed = f"{stage.name.partition('/')[0]}, " if study.seeds > 1 else ""
+    return seed + WORDS[command].format(label=label)
 
 
 @dataclass
@@ -76,83 +82,134 @@ class Clock:
     """How much is done of all that there is to do, and how long the rest takes."""
 
     weights: Sequence[float]
+    schedule: Schedule
     now: Callable[[], float] = time.monotonic
-    done: float = 0.0
-    """Weight of the stages behind us."""
     _worked: float = 0.0
-    """Of it, what this run did, and in how many seconds."""
+    """Weight that this run has done, and in how many seconds of its stages."""
     _seconds: float = 0.0
-    _started: float = field(default=0.0)
+    _started: dict[int, float] = field(default_factory=dict)
 
-    def skip(self, number: int) -> None:
-        """A stage was done before."""
-        self.done += self.weights[number]
-
-    def start(self) -> None:
+    def start(self, number: int) -> None:
         """A stage begins."""
-        self._started = self.now()
+        self._started[number] = self.now()
 
-    def finish(self, number: int) -> float:
-        """It ends; the seconds that it took."""
-        ended = self.now()
-        taken, self._started = ended - self._started, ended
-        self.done += self.weights[number]
+    def finish(self, number: int) -> None:
+        """It ends."""
+        self._seconds += self.now() - self._started.pop(number)
         self._worked += self.weights[number]
-        self._seconds += taken
-        return taken
 
-    def share(self, number: int, part: float) -> float:
-        """Of all, with that part of a stage done."""
-        return (self.done + part * self.weights[number]) / sum(self.weights)
+    def share(self, parts: Mapping[int, float]) -> float:
+        """Of all that is done, with these parts of the stages that run."""
+        done = sum(self.weights[number] for number in self.schedule.done)
+        return (done + self._weight(parts)) / sum(self.weights)
 
-    def left(self, number: int, part: float) -> float:
-        """Seconds, at the speed so far."""
-        own = self.weights[number]
-        worked, seconds = self._worked + part * own, self._seconds + self.now() - self._started
+    def left(self, parts: Mapping[int, float]) -> float:
+        """Seconds until all is done, at the speed so far and with as many stages at a time as there can be."""
+        return self.schedule.length({number: self.left_of(number, parts) for number in self._undone()})
+
+    def left_of(self, number: int, parts: Mapping[int, float]) -> float:
+        """Seconds that one stage still takes."""
+        return self._speed(parts) * self.weights[number] * (1 - parts.get(number, 0.0))
+
+    def _undone(self) -> tuple[int, ...]:
+        return (*self.schedule.running, *self.schedule.waiting)
+
+    def _speed(self, parts: Mapping[int, float]) -> float:
+        now = self.now()
+        seconds = self._seconds + sum(now - started for started in self._started.values())
         # An ordinary speed counts as if it had been watched for a while: the first seconds say little.
-        speed = (seconds + WATCHED) / (worked + WATCHED)
-        return speed * (sum(self.weights) - self.done - part * own)
+        return (seconds + WATCHED) / (self._worked + self._weight(parts) + WATCHED)
+
+    def _weight(self, parts: Mapping[int, float]) -> float:
+        return sum(part * self.weights[number] for number, part in parts.items())
+
+
+@dataclass(frozen=True)
+class View:
+    """What is told of the stages of a plan."""
+
+    weights: Sequence[float]
+    """About how many seconds each takes."""
+    words: "Callable[[Stage], str]" = lambda stage: stage.name
 
 
 class ScreenedRunner(Runner):
-    """Runs the stages of a study and shows how far they are."""
+    """Runs stages and shows how far they are."""
 
-    def __init__(self, study: "Study", planned: "Plan", *, quiet: bool) -> None:
-        super().__init__(Path(study.output), planned.stages, quiet=quiet)
-        self._study = study
-        self._clock = Clock([weight(*each) for each in zip(planned.recipes, planned.stages, strict=True)])
-        self._number = 0
-        self._bar: Progress | None = None
-        self._fresh = False
+    def __init__(
+        self,
+        folder: Path,
+        planned: "list[Stage]",
+        servers: "tuple[ServerSettings, ...]" = (),
+        *,
+        view: View,
+        jobs: int = 1,
+        allow_failures: bool = False,
+        quiet: bool = False,
+    ) -> None:
+        super().__init__(folder, planned, servers, jobs=jobs, allow_failures=allow_failures, quiet=quiet)
+        self._words_for = view.words
+        self._clock = Clock(view.weights, self._schedule)
+        self._screen: _Screen | None = None
+        self._told = Path()
+        """The folder in which stages tell how far they are."""
+        self._said: dict[int, int] = {}
+        """How long the log of a stage was when it began."""
+        self._updated = 0.0
 
-    def run_all(self) -> bool:
-        """Do what is not done; whether there was anything."""
-        with self._shown():
-            self.run()
-        return self._fresh
+    def run(self) -> list[dict[str, Any]]:
+        """Do what is not done; what became of each stage."""
+        with tempfile.TemporaryDirectory(prefix="sweetrl-") as folder, self._shown():
+            self._told = Path(folder)
+            return super().run()
 
-    def _do_once(self, number: int, stage: "Stage") -> None:
-        self._number = number - 1
-        if self._journal.has(stage):
-            self._clock.skip(self._number)
-            return
-        self._fresh = True
-        self._clock.start()
-        self._update(stage, 0.0)
-        self._do(stage)
-        seconds = self._clock.finish(self._number)
-        self._tell(stage, seconds)
+    @property
+    def has_work(self) -> bool:
+        """Whether there are stages that are not done; to be asked before they run."""
+        return not all(map(self._journal.has, self._planned))
 
-    def _call(self, stage: "Stage") -> int:
-        with tempfile.TemporaryDirectory(prefix="sweetrl-") as folder:
-            path = Path(folder) / "progress"
-            return self._awaited(
-                self._start(stage, quiet=True, variables={progress.VARIABLE: str(path)}),
-                every=progress.SECONDS,
-                meanwhile=lambda: self._update(stage, progress.told(path)),
+    # -------- stages
+
+    def _launch(self, number: int) -> "subprocess.Popen[bytes]":
+        path = self._log(number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as log:
+            self._said[number] = log.tell()
+            asking = {progress.VARIABLE: str(self._told / str(number))}
+            return children.start(
+                self._words(number), output=log, errors=log, variables=self._threads() | asking
             )
 
-    # -------- showing
+    def _log(self, number: int) -> Path:
+        return self._folder / LOGS / f"{self._planned[number].name}.log"
+
+    def _watch(self) -> None:
+        super()._watch()
+        if self._screen is not None and time.monotonic() - self._updated >= progress.SECONDS:
+            self._update(self._screen)
+            self._updated = time.monotonic()
+
+    # -------- telling
+
+    def _tell_done_before(self, number: int) -> None:
+        """Nothing: what is told is what this run does."""
+
+    def _tell_start(self, number: int) -> None:
+        self._clock.start(number)
+
+    def _tell_end(self, number: int, seconds: float) -> None:
+        self._clock.finish(number)
+        left = "" if self._screen is not None else f", about {live.duration(self._clock.left({}))} left"
+        words = f"{self._words_for(self._planned[number])} ({live.duration(seconds)}{left})"
+        self._note(f"[{len(self._schedule.done)}/{len(self._planned)}] {words}")
+
+    def _tell_failure(self, number: int) -> None:
+        with self._log(number).open("rb") as log:
+            log.seek(self._said[number])
+            lines = log.read().decode("utf-8", "replace").splitlines()
+        for line in lines[-LAST_WORDS:]:
+            console.note(line)
+        self._note(f"more in {self._log(number)}")
 
     @contextlib.contextmanager
     def _shown(self) -> Iterator[None]:
@@ -166,25 +223,40 @@ class ScreenedRunner(Runner):
             TaskProgressColumn(),
             TextColumn("{task.description}", markup=False),
         ]
-        with Progress(*columns, console=console.messages(), transient=True) as bar:
-            bar.add_task("", total=1.0)
-            self._bar = bar
+        with Progress(*columns, console=console.messages(), transient=True) as bars:
+            self._screen = _Screen(bars)
             yield
-        self._bar = None
+        self._screen = None
 
-    def _update(self, stage: "Stage", part: float) -> None:
-        if self._bar is None:
-            return
-        left = live.duration(self._clock.left(self._number, part))
-        words = f"{left} left · {in_words(self._study, stage)}"
-        [task] = self._bar.task_ids
-        self._bar.update(task, completed=self._clock.share(self._number, part), description=words)
+    def _update(self, screen: "_Screen") -> None:
+        parts = {number: progress.told(self._told / str(number)) for number in self._running}
+        done = f"{len(self._schedule.done)} of {len(self._planned)} stages done"
+        screen.show_all(self._clock.share(parts), f"{live.duration(self._clock.left(parts))} left · {done}")
+        lines = {
+            number: f"{live.duration(self._clock.left_of(number, parts))} left · "
+            f"{self._words_for(self._planned[number])}"
+            for number in parts
+        }
+        screen.show_stages(parts, lines)
 
-    def _tell(self, stage: "Stage", seconds: float) -> None:
-        left = live.duration(self._clock.left(self._number, 0.0)) if self._bar is None else ""
-        after = f", about {left} left" if left else ""
-        words = f"{in_words(self._study, stage)} ({live.duration(seconds)}{after})"
-        self._note(f"[{self._number + 1}/{len(self._planned)}] {self._seed_of(stage)}{words}")
 
-    def _seed_of(self, stage: "Stage") -> str:
-        return f"{stage.name.partition('/')[0]}, " if self._study.seeds > 1 else ""
+class _Screen:
+    """A bar for all, and below it one for each stage that runs."""
+
+    def __init__(self, bars: "Progress") -> None:
+        self._bars = bars
+        self._whole = bars.add_task("", total=1.0)
+        self._stages: dict[int, TaskID] = {}
+
+    def show_all(self, share: float, words: str) -> None:
+        """How far all is."""
+        self._bars.update(self._whole, completed=share, description=words)
+
+    def show_stages(self, parts: Mapping[int, float], lines: Mapping[int, str]) -> None:
+        """How far each stage is that runs."""
+        for number in [number for number in self._stages if number not in parts]:
+            self._bars.remove_task(self._stages.pop(number))
+        for number, part in parts.items():
+            if number not in self._stages:
+                self._stages[number] = self._bars.add_task("", total=1.0)
+            self._bars.update(self._stages[number], completed=part, description=lines[number])

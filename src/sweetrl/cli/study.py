@@ -6,17 +6,20 @@
                      best_of/CRITIC-N    sizes/1/...    off_policy/...    credit/CRITIC
     OUTPUT/credit/   dialogues, candidates and their true values, for all seeds
 
-A stage is known by what it writes: the second method that needs the same file finds it planned.
+A stage is known by what it writes: the second method that needs the same file finds it planned. What matters most
+comes first: a study that is interrupted has its main table for all seeds before anything else.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from sweetrl.cli.rank import VALUES
 from sweetrl.cli.road import Places, Stage, command_stage, evaluation_stage, player_options, stages
+from sweetrl.cli.schedule import needs_of
 from sweetrl.config import (
     CandidateSettings,
     CriticSettings,
@@ -29,6 +32,8 @@ from sweetrl.config import (
     TrainSettings,
 )
 
+PARTS = ("methods", "ablations", "credit", "best_of", "sizes", "off_policy")
+"""Of a study, in the order in which they are done."""
 CRITIC_STAGES = ("rollout", "score", "pairs", "train-critic")
 """Those of a road that a critic needs."""
 
@@ -38,7 +43,7 @@ class Evaluated:
     """An evaluation of a study, and what it is a point of."""
 
     part: str
-    """`methods`, `off_policy`, `best_of` or `sizes`."""
+    """One of `PARTS`, but not `credit`."""
     name: str
     """Of the method; for `best_of`, of the critic."""
     seed: int
@@ -77,11 +82,37 @@ class Plan:
         """Whether a stage writes it."""
         return output in self._outputs
 
-    def add(self, stage: Stage, recipe: Recipe, also: Iterable[Path] = ()) -> None:
-        """One more stage, unless its output is planned; it may write other files as well."""
+    def of(self, parts: Container[str]) -> "Plan":
+        """The plan of these parts alone, with all that they need."""
+        evaluated = [each for each in self.evaluated if each.part in parts]
+        ranked = self.ranked if "credit" in parts else []
+        wanted = {each.folder for each in evaluated} | {each.path for each in ranked}
+        values = self.values if ranked else None
+        kept = _with_needs(self.stages, wanted if values is None else wanted | {values})
+        return self._only(kept, evaluated, ranked, values)
+
+    def finished(self, is_done: Callable[[Stage], bool]) -> "Plan":
+        """The plan as if there had been nothing but the stages that are done."""
+        kept = [number for number, stage in enumerate(self.stages) if is_done(stage)]
+        outputs = {path for number in kept for path in self.stages[number].writes}
+        evaluated = [each for each in self.evaluated if each.folder in outputs]
+        values = self.values if self.values in outputs else None
+        ranked = [] if values is None else [each for each in self.ranked if each.path in outputs]
+        return self._only(kept, evaluated, ranked, values)
+
+    def _only(
+        self, kept: list[int], evaluated: list[Evaluated], ranked: list[Ranked], values: Path | None
+    ) -> "Plan":
+        stages = [self.stages[number] for number in kept]
+        recipes = [self.recipes[number] for number in kept]
+        outputs = {path for stage in stages for path in stage.writes}
+        return Plan(stages, recipes, evaluated, ranked, values, outputs)
+
+    def add(self, stage: Stage, recipe: Recipe) -> None:
+        """One more stage, unless its output is planned."""
         if stage.output in self._outputs:
             return
-        self._outputs.update((stage.output, *also))
+        self._outputs.update(stage.writes)
         name = stage.output.relative_to(recipe.output).with_suffix("")
         self.stages.append(replace(stage, name=str(name)))
         # Estimates count the tasks: the dialogues are not there yet.
@@ -91,9 +122,38 @@ class Plan:
 def plan(study: Study) -> Plan:
     """What the study asks for, in order."""
     planned = Plan()
-    for seed in study.run_seeds:
-        _Seed(study, seed, planned).plan()
+    seeds = [_Seed(study, seed, planned) for seed in study.run_seeds]
+    for part in PARTS:
+        for seed in seeds:
+            seed.plan(part)
     return planned
+
+
+def parts_of(study: Study) -> list[str]:
+    """Those that the study has."""
+    tables = {method.table for method in study.methods.values()}
+    held = {
+        "methods": "main" in tables,
+        "ablations": "ablations" in tables,
+        "credit": study.credit is not None,
+        "best_of": study.best_of is not None,
+        "sizes": study.sizes is not None,
+        "off_policy": study.off_policy is not None,
+    }
+    return [part for part in PARTS if held[part]]
+
+
+def _with_needs(planned: list[Stage], outputs: set[Path]) -> list[int]:
+    """The stages that write the outputs and, for each, all that it needs."""
+    needs = needs_of(planned)
+    found = [number for number, stage in enumerate(planned) if stage.output in outputs]
+    kept: set[int] = set()
+    while found:
+        number = found.pop()
+        if number not in kept:
+            kept.add(number)
+            found.extend(needs[number])
+    return sorted(kept)
 
 
 @dataclass(frozen=True)
@@ -135,16 +195,26 @@ class _Seed:
         folder = Path(study.output) / f"seed-{seed}"
         tasks = study.tasks.train.replace("{seed}", str(seed))
         self._own = _Branch("methods", folder, folder, tasks, study.agent)
+        self._parts: dict[str, Callable[[], None]] = {
+            "methods": partial(self._table, "main"),
+            "ablations": partial(self._table, "ablations"),
+            "credit": self._credit,
+            "best_of": self._best_of,
+            "sizes": self._sizes,
+            "off_policy": self._off_policy,
+        }
 
-    def plan(self) -> None:
-        for name in self._study.methods:
-            self._method(self._own, name)
-        self._best_of()
-        self._sizes()
-        self._off_policy()
-        self._credit()
+    def plan(self, part: str) -> None:
+        """Add the stages of a part that are not planned yet."""
+        self._parts[part]()
 
     # -------- methods
+
+    def _table(self, table: str) -> None:
+        branch = self._own if table == "main" else replace(self._own, part=table)
+        for name, method in self._study.methods.items():
+            if method.table == table:
+                self._method(branch, name)
 
     def _method(self, branch: _Branch, name: str) -> None:
         """One method from its dialogues to its evaluation."""
@@ -152,8 +222,11 @@ class _Seed:
         recipe, places = self._recipe(branch, name, critic), branch.places(name, critic)
         for stage in stages(recipe, places):
             if stage.name == "rank" and self._study.critics[critic].replays is not None:
-                self._planned.add(self._oracle(recipe, places, self._study.critics[critic]), recipe)
-            self._planned.add(stage, recipe)
+                values = self._oracle(recipe, places, self._study.critics[critic])
+                self._planned.add(values, recipe)
+                self._planned.add(replace(stage, inputs=(*stage.inputs, str(values.output))), recipe)
+            else:
+                self._planned.add(stage, recipe)
         learnt = branch.data / "episodes.jsonl" if branch.part == "sizes" else None
         done = Evaluated(
             branch.part, name, self._seed, places.evaluation, self._study.evaluation_tasks(), learnt=learnt
@@ -262,9 +335,10 @@ class _Seed:
             ("select", *map(str, files), "--tasks", tasks, "-o", str(folder)),
             (tasks, *map(str, files)),
             folder / "episodes.jsonl",
+            also=tuple(folder / path.name for path in files if path != whole.episodes),
         )
         recipe = self._recipe(self._own, next(iter(self._study.methods)), "")
-        self._planned.add(stage, recipe, also=[folder / path.name for path in files])
+        self._planned.add(stage, recipe)
 
     def _off_policy(self) -> None:
         settings = self._study.off_policy

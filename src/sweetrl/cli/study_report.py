@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sweetrl.cli.folders import RunFolder
-from sweetrl.cli.run import JOURNAL
+from sweetrl.cli.journal import JOURNAL
 from sweetrl.cli.study import Evaluated, Plan
+from sweetrl.cli.study_results import TABLES
 from sweetrl.records import write_atomically
 from sweetrl.report import Comparison, Figure, Point, Provenance, ReportContents, Series, compose, render
 from sweetrl.report.compose import Run, choose_tasks, method_of
 from sweetrl.report.scales import estimate_of
+from sweetrl.report.study_page import missing_text
 from sweetrl.types import Metric, TurnCredit
 
 if TYPE_CHECKING:
@@ -44,9 +46,13 @@ class _Report:
         self._study = study
         self._results = results
         self._tasks = load_tasks(study.evaluation_tasks())
-        first = {each.name: each for each in planned.evaluated if _is_of(each, study)}
-        self._evaluated = [first[name] for name in results.methods]
-        """Of the first seed, in the order of the tables."""
+        self._planned = planned
+        methods = [each for each in planned.evaluated if each.part in TABLES]
+        self._seed = min(each.seed for each in methods)
+        """The first that any method was evaluated with: of it are the dialogues and curves."""
+        first = {each.name: each for each in methods if each.seed == self._seed}
+        self._evaluated = [first[name] for name in results.methods if name in first]
+        """In the order of the tables."""
 
     def contents(self) -> ReportContents:
         """What there is to show."""
@@ -65,14 +71,25 @@ class _Report:
         return replace(
             contents,
             methods=tuple(self._over_seeds(method) for method in contents.methods),
-            comparisons=tuple(_comparison(step) for step in self._results.steps),
+            comparisons=tuple(_comparison(step) for step in self._steps()),
         )
+
+    def _steps(self) -> "Iterator[Step]":
+        """Those between methods that the report has."""
+        names = {each.name for each in self._evaluated}
+        return (step for step in self._results.steps if {step.first, step.second} <= names)
 
     def _summary(self) -> str:
         results = self._results
         seeds = f"{len(results.seeds)} seeds" if len(results.seeds) > 1 else f"seed {results.seeds[0]}"
         shown = "Dialogues and curves are those of the first seed." if len(results.seeds) > 1 else ""
-        return f"{len(results.methods)} methods, {seeds}, evaluated on {results.tasks}. {shown}".strip()
+        said = (f"{len(results.methods)} methods, {seeds}, evaluated on {results.tasks}.", shown)
+        return " ".join(filter(None, (*said, missing_text(results.missing))))
+
+    @property
+    def _folder(self) -> Path:
+        """Of the seed that is shown."""
+        return Path(self._study.output) / f"seed-{self._seed}"
 
     # -------- runs
 
@@ -107,8 +124,9 @@ class _Report:
         for table in ("main", "ablations"):
             names = [method.critic for method in methods if method.table == table and method.critic]
             for name in reversed(names):
-                if self._study.critics[name].trained:
-                    return Path(self._study.output) / f"seed-{self._study.seed}" / "critics" / name
+                path = self._folder / "critics" / name
+                if self._planned.has(path):
+                    return path
         return None
 
     # -------- figures and how it was made
@@ -121,9 +139,8 @@ class _Report:
             yield _figure("Number of dialogues", "dialogues", self._results.sizes)
 
     def _trainings(self) -> "Iterator[Training]":
-        folder = Path(self._study.output) / f"seed-{self._study.seed}"
         for part in ("critics", "policies"):
-            for path in sorted(folder.glob(f"{part}/*/")):
+            for path in filter(self._planned.has, sorted(self._folder.glob(f"{part}/*/"))):
                 yield from RunFolder(path, f"{part}/{path.name}").trainings()
 
     def _provenance(self) -> Iterator[Provenance]:
@@ -137,10 +154,6 @@ class _Report:
         yield Provenance("Study", (("seeds", ", ".join(map(str, self._results.seeds))),), settings)
         for each in self._evaluated[:1]:
             yield from RunFolder(each.folder, each.name).provenance()
-
-
-def _is_of(evaluated: Evaluated, study: "Study") -> bool:
-    return evaluated.part == "methods" and evaluated.seed == study.seed
 
 
 async def _credit(

@@ -12,7 +12,9 @@ import msgspec
 from sweetrl.cli import console, inputs
 from sweetrl.cli.credit_quality import joined
 from sweetrl.cli.evaluate import METRICS, fact_tracker
-from sweetrl.cli.study import Evaluated, Plan
+from sweetrl.cli.journal import Journal
+from sweetrl.cli.study import PARTS, Evaluated, Plan
+from sweetrl.errors import UsageError
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.records import read_lines, read_records, unreadable, write_atomically
 from sweetrl.types import RunMetrics, TurnValues, Verdict
@@ -20,24 +22,38 @@ from sweetrl.types import RunMetrics, TurnValues, Verdict
 if TYPE_CHECKING:
     from sweetrl.config import Study
     from sweetrl.evaluation.crossed import Table
-    from sweetrl.evaluation.studies import CriticResult, Curve, Figures, MethodResult, Step, StudyResults
+    from sweetrl.evaluation.studies import (
+        CriticResult,
+        Curve,
+        Figures,
+        MethodResult,
+        Missing,
+        Step,
+        StudyResults,
+    )
     from sweetrl.types import Task
 
 RESULTS = "results.json"
 PAGE = "results.md"
+TABLES = ("methods", "ablations")
+"""Parts whose dialogues the report shows."""
 
 
 def finish(study: "Study", planned: Plan, *, quiet: bool) -> dict[str, str]:
-    """Write what the study came to; the files by what they are."""
+    """Write what the study came to, as far as it is done; the files by what they are."""
     from sweetrl.cli.study_report import write_report
 
-    results = StudyReader(study, planned).results()
     folder = Path(study.output)
+    finished = planned.finished(Journal(folder).has)
+    if not any(_points_of(finished)):
+        raise UsageError(f"{folder}: nothing has been evaluated yet, so there is nothing to report")
+    results = StudyReader(study, finished).results(missing=tuple(_missing(study, planned, finished)))
     write_atomically(folder / RESULTS, msgspec.json.format(msgspec.json.encode(results)) + b"\n")
     page = folder / PAGE if study.page is None else Path(study.page)
     _write_page(results, page)
-    report = write_report(study, planned, results)
-    written = {"results": str(folder / RESULTS), "page": str(page), "report": str(report)}
+    written = {"results": str(folder / RESULTS), "page": str(page)}
+    if results.methods:
+        written["report"] = str(write_report(study, finished, results))
     if not quiet:
         for name, path in written.items():
             console.note(f"{name}: {path}")
@@ -57,8 +73,29 @@ def _write_page(results: "StudyResults", page: Path) -> None:
     write_atomically(page, text.encode())
 
 
+def _missing(study: "Study", planned: Plan, finished: Plan) -> "Iterator[Missing]":
+    """What is not done yet, by part and then by method or critic."""
+    from sweetrl.evaluation.studies import Missing
+
+    there = {each.folder for each in finished.evaluated} | {each.path for each in finished.ranked}
+    labels = {"credit": study.critics, "best_of": study.critics}
+    seeds: dict[tuple[str, str], dict[int, None]] = {}
+    for part, name, seed, path in _points_of(planned):
+        if path not in there:
+            seeds.setdefault((part, name), {})[seed] = None
+    for (part, name), found in sorted(seeds.items(), key=lambda each: PARTS.index(each[0][0])):
+        label = labels.get(part, study.methods)[name].label or name
+        yield Missing(part=part, label=label, seeds=tuple(found))
+
+
+def _points_of(planned: Plan) -> Iterator[tuple[str, str, int, Path]]:
+    """Part, name, seed and place of all that a study measures."""
+    yield from ((each.part, each.name, each.seed, each.folder) for each in planned.evaluated)
+    yield from (("credit", each.critic, each.seed, each.path) for each in planned.ranked)
+
+
 class StudyReader:
-    """Reads the evaluations of a study, each once."""
+    """Reads the evaluations of a study that are there, each once."""
 
     def __init__(self, study: "Study", planned: Plan) -> None:
         self._study = study
@@ -66,7 +103,7 @@ class StudyReader:
         self._tasks: dict[str, dict[str, Task]] = {}
         self._figures: dict[Path, Figures] = {}
 
-    def results(self) -> "StudyResults":
+    def results(self, missing: "tuple[Missing, ...]" = ()) -> "StudyResults":
         """All that the study found."""
         from sweetrl.evaluation.studies import StudyResults
 
@@ -77,15 +114,16 @@ class StudyReader:
         return StudyResults(
             title=study.title,
             tasks=study.evaluation_tasks(),
-            seeds=tuple(study.run_seeds),
-            methods={name: self._method("methods", name) for name in (*main, *ablations)},
+            seeds=tuple(sorted({seed for _, _, seed, _ in _points_of(self._planned)})),
+            methods=self._methods("methods", main) | self._methods("ablations", ablations),
             steps=(*self._steps("methods", main), *self._ablated(main, ablations)),
             best_of=tuple(self._best_of()),
             sizes=tuple(self._sizes()),
-            off_policy={name: self._method("off_policy", name) for name in other},
+            off_policy=self._methods("off_policy", other),
             off_policy_model="" if study.off_policy is None else study.off_policy.model,
             off_policy_steps=tuple(self._steps("off_policy", other)),
             credit=dict(self._credit()),
+            missing=missing,
             settings=msgspec.to_builtins(study),
         )
 
@@ -125,10 +163,13 @@ class StudyReader:
 
     # -------- tables
 
-    def _method(self, part: str, name: str) -> "MethodResult":
+    def _methods(self, part: str, names: Sequence[str]) -> "dict[str, MethodResult]":
+        found = {name: self._runs(part, name) for name in names}
+        return {name: self._method(name, runs) for name, runs in found.items() if runs}
+
+    def _method(self, name: str, runs: Sequence[Evaluated]) -> "MethodResult":
         from sweetrl.evaluation.studies import MethodResult, over_seeds
 
-        runs = self._runs(part, name)
         measured = {str(run.seed): _metrics(run.folder) for run in runs}
         # One run has its own intervals, which are better where a figure is a share.
         [alone, *others] = measured.values()
@@ -148,20 +189,24 @@ class StudyReader:
     def _steps(self, part: str, names: Sequence[str]) -> "Iterator[Step]":
         """From each method to the next, and from the first to the last."""
         for first, second in pairwise(names):
-            yield self._step(part, first, second)
+            yield from self._step((part, first), (part, second))
         if len(names) > 2:
-            yield self._step(part, names[0], names[-1])
+            yield from self._step((part, names[0]), (part, names[-1]))
 
     def _ablated(self, main: Sequence[str], ablations: Sequence[str]) -> "Iterator[Step]":
         """From the last method of the main table to what is left of it without a part."""
         for name in ablations if main else ():
-            yield self._step("methods", main[-1], name)
+            yield from self._step(("methods", main[-1]), ("ablations", name))
 
-    def _step(self, part: str, first: str, second: str) -> "Step":
+    def _step(self, first: tuple[str, str], second: tuple[str, str]) -> "Iterator[Step]":
+        """With the seeds that both have, if there are any."""
         from sweetrl.evaluation.studies import step
 
-        below, above = (self._success(self._runs(part, name)) for name in (first, second))
-        return step((first, below), (second, above))
+        below, above = ({run.seed: run for run in self._runs(*each)} for each in (first, second))
+        seeds = [seed for seed in below if seed in above]
+        if seeds:
+            tables = [self._success([runs[seed] for seed in seeds]) for runs in (below, above)]
+            yield step((first[1], tables[0]), (second[1], tables[1]))
 
     # -------- figures
 
@@ -172,26 +217,32 @@ class StudyReader:
             groups: dict[int, list[Evaluated]] = {}
             for run in self._runs("best_of", name):
                 groups.setdefault(run.drafts, []).append(run)
-            yield self._curve(name, label, [(drafts, runs) for drafts, runs in sorted(groups.items())])
+            yield from self._curve(name, label, sorted(groups.items()))
 
     def _sizes(self) -> "Iterator[Curve]":
         settings = self._study.sizes
         for name in () if settings is None else settings.methods:
             label = self._study.methods[name].label or name
-            # Those of one seed are in the order of their sizes.
-            by_seed = [
-                [run for run in self._runs("sizes", name) if run.seed == seed]
-                for seed in self._study.run_seeds
-            ]
-            sized = [(_mean_size(runs), list(runs)) for runs in zip(*by_seed, strict=True)]
-            yield self._curve(name, label, sized)
+            groups: dict[Path, list[Evaluated]] = {}
+            for run in self._runs("sizes", name):
+                assert run.learnt is not None
+                groups.setdefault(self._of_any_seed(run.learnt, run.seed), []).append(run)
+            sized = [(_mean_size(runs), runs) for runs in groups.values()]
+            yield from self._curve(name, label, sorted(sized, key=lambda point: point[0]))
 
-    def _curve(self, name: str, label: str, groups: Sequence[tuple[float, list[Evaluated]]]) -> "Curve":
+    def _of_any_seed(self, path: Path, seed: int) -> Path:
+        return path.relative_to(Path(self._study.output) / f"seed-{seed}")
+
+    def _curve(
+        self, name: str, label: str, groups: Sequence[tuple[float, list[Evaluated]]]
+    ) -> "Iterator[Curve]":
         from sweetrl.evaluation.crossed import crossed_mean
         from sweetrl.evaluation.studies import Curve
 
+        if not groups:
+            return
         points = ((place, crossed_mean("success", self._success(runs))) for place, runs in groups)
-        return Curve(name=name, label=label, points=tuple(points))
+        yield Curve(name=name, label=label, points=tuple(points))
 
     # -------- credit
 

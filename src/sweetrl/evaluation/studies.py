@@ -30,6 +30,8 @@ class Step(Struct, frozen=True, kw_only=True):
     high: float | None
     p: float
     """Of the sign-flip test over tasks, each task's difference being the mean over the seeds."""
+    seeds: int
+    """Those that both have been evaluated with."""
     seeds_above: int
     """Seeds at which the second is better."""
     tasks: int
@@ -67,6 +69,16 @@ class CriticResult(Struct, frozen=True, kw_only=True):
     by_seed: dict[str, CreditQuality]
 
 
+class Missing(Struct, frozen=True, kw_only=True):
+    """What was planned and is not there yet."""
+
+    part: str
+    """Of the study, such as `methods` or `best_of`."""
+    label: str
+    """Of the method or critic."""
+    seeds: tuple[int, ...]
+
+
 class StudyResults(Struct, frozen=True, kw_only=True):
     """All that a study found."""
 
@@ -75,6 +87,7 @@ class StudyResults(Struct, frozen=True, kw_only=True):
     tasks: str
     """Where the tasks come from that methods are evaluated on."""
     seeds: tuple[int, ...]
+    """Those with anything to show."""
     methods: dict[str, MethodResult]
     steps: tuple[Step, ...]
     """Between one method and the next of a table, and between the last of the main table and each ablation."""
@@ -87,6 +100,7 @@ class StudyResults(Struct, frozen=True, kw_only=True):
     off_policy_model: str = ""
     off_policy_steps: tuple[Step, ...] = ()
     credit: dict[str, CriticResult] = {}
+    missing: tuple[Missing, ...] = ()
     settings: dict[str, Any] = {}
     """The whole study as it was run."""
 
@@ -115,6 +129,7 @@ def step(first: tuple[str, Table], second: tuple[str, Table]) -> Step:
         low=mean.low,
         high=mean.high,
         p=sign_flip_test(by_task),
+        seeds=len(table),
         seeds_above=int(np.sum(cells.sum(axis=1) > 0)),
         tasks=cells.shape[1],
         wins=int(np.sum(by_task > 0)),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from sweetrl.evaluation.studies import Curve, MethodResult, Step, StudyResults
+from sweetrl.evaluation.studies import Curve, MethodResult, Missing, Step, StudyResults
 from sweetrl.report import charts
 from sweetrl.report.contents import MEASURES, Figure, Measure, Point, Series
 from sweetrl.report.plots import bar_plot, line_plot
@@ -33,6 +33,16 @@ def study_page(results: StudyResults, plots: str) -> tuple[str, dict[str, str]]:
     """The page, and its plots by file name; the page looks for them in the folder `plots`."""
     page = _Page(results, plots)
     return "\n\n".join(page.parts()) + "\n", page.plots
+
+
+def missing_text(missing: Sequence[Missing]) -> str:
+    """What is not done yet, in one sentence; empty if nothing is."""
+    parts: dict[str, list[str]] = {}
+    for each in missing:
+        seeds = "seed" if len(each.seeds) == 1 else "seeds"
+        parts.setdefault(each.part, []).append(f"{each.label} ({seeds} {', '.join(map(str, each.seeds))})")
+    listed = "; ".join(f"{part}: {', '.join(names)}" for part, names in parts.items())
+    return f"Not finished and in no figure: {listed}." if listed else ""
 
 
 @dataclass
@@ -67,6 +77,8 @@ class _Page:
         broken = sum(each.failed + each.unscored for each in self._all())
         if broken:
             yield f"**{broken} dialogues failed or could not be scored; they are in no figure.**"
+        if results.missing:
+            yield f"**{_text(missing_text(results.missing))}**"
 
     def _all(self) -> list[MethodResult]:
         return [*self.results.methods.values(), *self.results.off_policy.values()]
@@ -78,7 +90,10 @@ class _Page:
         rows = (
             [
                 _text(method.label),
-                *(_cell(run.get("success"), MEASURES[0]) for run in method.by_seed.values()),
+                *(
+                    _cell(method.by_seed.get(str(seed), {}).get("success"), MEASURES[0])
+                    for seed in self.results.seeds
+                ),
             ]
             for method in self._all()
         )
@@ -95,10 +110,11 @@ class _Page:
         results = self.results
         main = {name: each for name, each in results.methods.items() if each.table == "main"}
         ablations = {name: each for name, each in results.methods.items() if each.table != "main"}
-        yield "## Methods"
-        yield _method_table(main)
-        yield self._bars("methods", main)
-        yield from self._steps([step for step in results.steps if step.second in main])
+        if main:
+            yield "## Methods"
+            yield _method_table(main)
+            yield self._bars("methods", main)
+            yield from self._steps([step for step in results.steps if step.second in main])
         if ablations:
             yield "## Ablations"
             yield _method_table(ablations)
@@ -115,14 +131,14 @@ class _Page:
         if not steps:
             return
         yield "What each step brings in success, in percentage points, on the same tasks and seeds:"
-        labels = {name: method.label for name, method in self.results.methods.items()}
-        seeds = len(self.results.seeds)
+        known = self.results.off_policy | self.results.methods
+        labels = {name: method.label for name, method in known.items()}
         rows = (
             [
                 f"{_text(labels[step.first])} → {_text(labels[step.second])}",
                 *_difference(step),
                 f"{step.p:.2g}",
-                f"{step.seeds_above} of {seeds}",
+                f"{step.seeds_above} of {step.seeds}",
             ]
             for step in steps
         )

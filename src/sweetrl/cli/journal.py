@@ -1,0 +1,71 @@
+"""Which stages of an experiment are done: `run.json` in its folder."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sweetrl.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from sweetrl.cli.road import Stage
+
+JOURNAL = "run.json"
+
+
+class Journal:
+    """Which stages are done, in a file of the run's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        from sweetrl.records import unwritable
+
+        self._path = folder / JOURNAL
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise unwritable(folder, error) from error
+        self.entries = self._read()
+
+    def _read(self) -> list[dict[str, Any]]:
+        import msgspec
+
+        if not self._path.exists():
+            return []
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=list[dict[str, Any]])
+        except msgspec.DecodeError as error:
+            raise DataError(f"not the journal of a run: {error}", path=self._path) from None
+
+    def has(self, stage: "Stage") -> bool:
+        """Whether the stage is done; one that was done otherwise is an error."""
+        entry = next((each for each in self.entries if each["stage"] == stage.name), None)
+        if entry is None:
+            return False
+        if entry["arguments"] != list(stage.arguments):
+            raise ConfigError(
+                f"{self._path}: the stage {stage.name} was done with other settings "
+                f"({_difference(entry['arguments'], stage.arguments)}); choose another output"
+            )
+        return True
+
+    def add(self, stage: "Stage", code: int, seconds: float) -> None:
+        """Note that the stage is done."""
+        import msgspec
+
+        from sweetrl.records import write_atomically
+
+        self.entries.append(
+            {
+                "stage": stage.name,
+                "arguments": list(stage.arguments),
+                "output": str(stage.output),
+                "code": code,
+                "seconds": round(seconds, 1),
+            }
+        )
+        write_atomically(self._path, msgspec.json.format(msgspec.json.encode(self.entries)) + b"\n")
+
+
+def _difference(before: list[str], now: tuple[str, ...]) -> str:
+    gone = [word for word in before if word not in now]
+    new = [word for word in now if word not in before]
+    return f"was {shlex.join(gone) or 'without'}, now {shlex.join(new) or 'without'}"

@@ -1,0 +1,161 @@
+"""Several stages at a time: real processes that start, fail and are killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+import typer
+
+from sweetrl.cli import runner as runner_module
+from sweetrl.cli.road import Stage
+from sweetrl.cli.runner import THREADS, Runner
+from sweetrl.cli.screen import ScreenedRunner, View
+from sweetrl.config import ServerSettings
+
+AWAIT = "import pathlib, sys, time\ndef await_(path):\n    while not pathlib.Path(path).exists(): time.sleep(0.01)\n"
+
+
+class Scripts(Runner):
+    """Stages are short programs: their only argument."""
+
+    def _words(self, number: int) -> list[str]:
+        return [sys.executable, "-c", AWAIT + textwrap.dedent(self._planned[number].arguments[0])]
+
+
+class WatchedScripts(Scripts, ScreenedRunner):
+    """The same with logs."""
+
+
+def stage(output: Path, script: str, *inputs: Path) -> Stage:
+    return Stage(output.name, (script,), tuple(map(str, inputs)), output)
+
+
+def done(run: Runner) -> list[str]:
+    return [entry["stage"] for entry in run._journal.entries]
+
+
+def test_stages_run_at_the_same_time_and_those_that_read_wait(tmp_path: Path) -> None:
+    a, b, c = (tmp_path / name for name in "abc")
+    planned = [
+        # Either would wait for ever for the other if it ran alone.
+        stage(a, f"open({str(a)!r}, 'w'); await_({str(b)!r})"),
+        stage(c, f"assert pathlib.Path({str(b)!r}).read_text() == 'whole'", b),
+        stage(b, f"await_({str(a)!r}); open({str(b)!r}, 'w').close(); time.sleep(0.2)\n"
+              f"pathlib.Path({str(b)!r}).write_text('whole')"),
+    ]  # fmt: skip
+    run = Scripts(tmp_path, planned, jobs=3)
+    run.run()
+    assert sorted(done(run)) == ["a", "b", "c"]
+    assert done(run)[-1] == "c"
+
+
+@pytest.mark.parametrize(("code", "wanted"), [(1, 1), (2, 2), (3, 1)])
+def test_when_a_stage_fails_its_neighbour_ends_and_nothing_starts(
+    tmp_path: Path, code: int, wanted: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    planned = [
+        stage(tmp_path / "bad", f"print('reason', file=sys.stderr); sys.exit({code})"),
+        stage(tmp_path / "slow", "time.sleep(1)"),
+        stage(tmp_path / "late", f"open({str(tmp_path / 'late')!r}, 'w')"),
+    ]
+    run = Scripts(tmp_path, planned, jobs=2)
+    with pytest.raises(typer.Exit) as ended:
+        run.run()
+    assert ended.value.exit_code == wanted
+    assert done(run) == ["slow"]
+    assert not (tmp_path / "late").exists()
+    said = capfd.readouterr().err
+    assert f"the stage bad ended with code {code}" in said
+    assert "waiting for what runs beside it: slow" in said
+
+
+def test_failures_that_are_allowed_stop_nothing(tmp_path: Path) -> None:
+    run = Scripts(
+        tmp_path,
+        [stage(tmp_path / "a", "sys.exit(1)"), stage(tmp_path / "b", "", tmp_path / "a")],
+        jobs=2,
+        allow_failures=True,
+    )
+    run.run()
+    assert done(run) == ["a", "b"]
+
+
+@pytest.mark.parametrize(("jobs", "threads"), [(1, ""), (2, "4"), (16, "1")])
+def test_stages_share_the_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, threads: str
+) -> None:
+    monkeypatch.setattr(runner_module, "usable_cores", lambda: 8)
+    for name in THREADS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MKL_NUM_THREADS", "7")
+    script = "import os; open({!r}, 'w').write(os.environ.get('OMP_NUM_THREADS', '') + os.environ['MKL_NUM_THREADS'])"
+    Scripts(tmp_path, [stage(tmp_path / "a", script.format(str(tmp_path / "a")))], jobs=jobs).run()
+    assert (tmp_path / "a").read_text() == threads + "7"
+
+
+def test_stages_with_launchers_or_servers_run_alone(tmp_path: Path) -> None:
+    planned = [stage(tmp_path / name, "") for name in ("a", "served", "b")]
+    planned.append(Stage("launched", ("",), (), tmp_path / "launched", launcher=("torchrun",)))
+    servers = (ServerSettings(command="x", ready="http://x", stages=("served",)),)
+    assert Runner(tmp_path, planned, servers, jobs=4)._alone() == {1, 3}
+
+
+def test_what_stages_say_is_in_their_logs_and_shown_when_they_fail(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    planned = [
+        stage(tmp_path / "good", "print('all is well')"),
+        stage(tmp_path / "bad", "print('the reason', file=sys.stderr); sys.exit(2)", tmp_path / "good"),
+    ]
+    for _ in range(2):
+        with pytest.raises(typer.Exit):
+            WatchedScripts(tmp_path, planned, jobs=2, view=View([1.0, 1.0])).run()
+    said = capfd.readouterr().err
+    assert (tmp_path / "logs" / "good.log").read_text() == "all is well\n"
+    assert (tmp_path / "logs" / "bad.log").read_text() == "the reason\n" * 2
+    assert "all is well" not in said
+    assert said.count("the reason") == 2
+    assert said.count("[1/2] good (0:0") == 1
+
+
+# ---------------------------------------------------------------- killed
+
+DRIVER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_runner import Scripts, stage
+from sweetrl.cli import main, runner
+runner.GRACE_SECONDS = 0.1
+folder = Path(sys.argv[1])
+script = "open({{!r}}, 'w'); time.sleep(600)"
+planned = [stage(folder / name, script.format(str(folder / name))) for name in ("a", "b")]
+try:
+    Scripts(folder, planned, jobs=2).run()
+except KeyboardInterrupt as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_the_run_ends_its_stages_end_with_it(tmp_path: Path, number: signal.Signals) -> None:
+    driver = DRIVER.format(tests=str(Path(__file__).parent))
+    words = [sys.executable, "-c", driver, str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while not all((tmp_path / name).exists() for name in "ab"):
+            assert process.poll() is None
+            time.sleep(0.02)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert len(children) == 2
+        os.kill(process.pid, number)  # the parent alone
+        said, _ = process.communicate(timeout=60)
+        while any(Path(f"/proc/{each}").exists() for each in children):
+            time.sleep(0.02)
+    if number != signal.SIGKILL:
+        assert said == "in the stages a, b; the same command goes on with them\n"
+    assert not (tmp_path / "run.json").exists()
