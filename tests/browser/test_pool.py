@@ -84,13 +84,15 @@ def test_moving_things_stand_still(render: Render) -> None:
 
 
 @pytest.mark.parametrize("more", ["", "transition:all 5s;"])
-def test_nothing_looks_as_if_it_were_pointed_at(render: Render, more: str) -> None:
+@pytest.mark.parametrize("start", ["<html>", "<html><base>"], ids=["used document", "new document"])
+def test_nothing_looks_as_if_it_were_pointed_at(render: Render, start: str, more: str) -> None:
     style = (
         f"body{{margin:0}} a{{display:block;{more}color:#000001}} a:hover{{color:#ff0000;background:#00ff00}}"
     )
+    # With the pointer in the corner, some new documents were measured before it was noticed and drawn after.
     shots = [
-        render(f"<html><style>{style}</style><a style='height:{height}px'>Home</a>")
-        for height in (20, 30, 40)
+        render(f"{start}<style>{style}</style><a style='height:{height}px'>Home</a>")
+        for height in (20, 30, 40, 50)
     ]
     for shot in shots:
         assert (box(shot, "a").color, box(shot, "a").background) == ("#000001", "")

@@ -1,10 +1,11 @@
-"""The published pages: all render, and always to the same bytes."""
+"""The published pages: all render, and always to the same pictures and measures."""
 
 import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from sweetrl.browser import BrowserPool, Shot, WebAssets
@@ -29,11 +30,11 @@ async def shots(pages: list[str]) -> AsyncIterator[Shot]:
 
 
 async def fingerprints(pages: list[str]) -> list[str]:
-    """A page's picture and its boxes in one hash."""
-    return [hashlib.sha256(shot.png + repr(shot.boxes).encode()).hexdigest() async for shot in shots(pages)]
+    """All of a shot in one hash: the picture, the boxes, what was blocked, the warnings."""
+    return [hashlib.sha256(msgspec.msgpack.encode(shot)).hexdigest() async for shot in shots(pages)]
 
 
-def test_two_browsers_draw_the_same_bytes(
+def test_two_browsers_draw_and_measure_the_same(
     pages: list[str], run: Any, chromium: None, tailwind: WebAssets
 ) -> None:
     few = pages[::17][:30]
@@ -58,7 +59,7 @@ def test_a_page_looks_the_same_in_a_new_document_and_in_one_that_showed_another(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_all_published_pages_render_to_the_same_bytes_in_any_order_and_browser(
+def test_all_published_pages_are_drawn_and_measured_the_same_in_any_order_and_browser(
     pages: list[str], run: Any, chromium: None, tailwind: WebAssets
 ) -> None:
     assert len(pages) == 500

@@ -292,7 +292,7 @@ def test_a_tip_says_what_is_under_the_pointer(opened, run) -> None:
     assert run(use()).startswith("base: success 50.0 (")
 
 
-@pytest.mark.parametrize("width", [1200, 420])
+@pytest.mark.parametrize("width", [1200, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_its_window_and_its_words_stand_out(opened, run, width, scheme) -> None:
     tab = opened(sample(), color_scheme=scheme)
@@ -314,6 +314,30 @@ def test_the_page_fits_its_window_and_its_words_stand_out(opened, run, width, sc
     assert found["overflow"] <= 0
     assert abs(found["ground"] - found["ink"]) > 500
     assert (found["ground"] > found["ink"]) == (scheme == "light")
+
+
+@pytest.mark.parametrize("contents", [sample, hostile_contents], ids=["ordinary", "hostile"])
+def test_on_a_phone_what_is_wide_scrolls_in_its_own_box_and_never_the_page(opened, run, contents) -> None:
+    tab = opened(contents())
+
+    async def use() -> dict[str, Any]:
+        await tab.page.set_viewport_size({"width": 390, "height": 844})
+        return await tab.page.evaluate(
+            """() => {
+                for (const each of document.querySelectorAll("details")) each.open = true;
+                const charts = [...document.querySelectorAll(".chart.bars, .chart.differences")];
+                const boxes = charts.map((each) => each.closest(".scroll"));
+                return {
+                    overflow: document.documentElement.scrollWidth - innerWidth,
+                    scrolling: boxes.map((box) => box.scrollWidth > box.clientWidth && box.clientWidth < innerWidth),
+                };
+            }"""
+        )
+
+    found = run(use())
+    assert found["overflow"] <= 0
+    assert found["scrolling"]
+    assert all(found["scrolling"])
 
 
 def test_the_button_turns_light_into_dark(opened, run) -> None:

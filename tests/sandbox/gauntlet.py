@@ -140,9 +140,7 @@ class Gauntlet:
     def _one(self, scorer: BackendScorer, attack: Attack) -> tuple[str, dict[str, Any]]:
         name = next(self.ordinary)
         task = self.tasks[name if attack.task == "any" else attack.task]
-        started = time.monotonic()
         verdict = _judge(scorer, task, self._fill(attack.template, task))
-        seconds = time.monotonic() - started
         denied = [
             f"{honest}: {judged}"
             for honest in (name, next(self.ordinary))
@@ -152,7 +150,6 @@ class Gauntlet:
             "reward": verdict.reward,
             "failure": str(verdict.failure or ""),
             "checks": [f"{check.outcome}: {check.detail}" for check in verdict.checks],
-            "seconds": seconds,
             "honest_denied": denied,
         }
 

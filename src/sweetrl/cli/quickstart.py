@@ -29,7 +29,12 @@ def quickstart(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="The folder to write; quickstart if not given."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="The folder to write; if not given, the one that the recipe names.",
+        ),
     ] = None,
     fast: Annotated[
         bool, typer.Option("--fast", help="Fewer tasks and dialogues: about two minutes.")

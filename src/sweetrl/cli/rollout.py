@@ -11,6 +11,7 @@ from sweetrl.cli.critics import CriticPrompt
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
+    from sweetrl.cli.dialogues import Plan
     from sweetrl.cli.players import Player
 
 TasksOption = Annotated[
@@ -132,9 +133,7 @@ def rollout(
     Each dialogue is added to DIR/episodes.jsonl when it ends. The same command again does what is missing or
     failed, and nothing else. Ctrl-C lets the open dialogues finish; a second one drops them.
     """
-    import asyncio
-
-    from sweetrl.cli.dialogues import Plan, hold
+    from sweetrl.cli.dialogues import Plan
 
     replies = (collaborator_temperature, collaborator_max_tokens, collaborator_prompt, price_collaborator)
     plan = Plan(
@@ -156,9 +155,17 @@ def rollout(
         request_timeout=request_timeout,
         request_attempts=request_attempts,
     )
+    _hold(plan, tasks, output, json=json, quiet=quiet)
+
+
+def _hold(plan: "Plan", tasks: str, output: Path, *, json: bool, quiet: bool) -> None:
+    """Hold the dialogues that are planned and say what became of them."""
+    import asyncio
+
+    from sweetrl.cli.dialogues import hold
+
     plan.check()
-    summary = asyncio.run(hold(plan, tasks, output, quiet=quiet))
-    summary.report(json=json, quiet=quiet)
+    asyncio.run(hold(plan, tasks, output, quiet=quiet)).report(json=json, quiet=quiet)
 
 
 def player_of(

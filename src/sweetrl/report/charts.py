@@ -359,4 +359,5 @@ def points_table(figure: Figure) -> Markup:
     ]
     head = [element("th", name, scope="col") for name in ("", figure.x_label, figure.y_label, "from", "to")]
     table = element("table", element("thead", element("tr", *head)), element("tbody", join(rows)))
-    return element("details", element("summary", "Numbers"), table, class_="numbers")
+    scrolled = element("div", table, class_="scroll", tabindex=0)
+    return element("details", element("summary", "Numbers"), scrolled, class_="numbers")
