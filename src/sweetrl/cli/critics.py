@@ -27,7 +27,7 @@ CriticOption = Annotated[
     typer.Option(
         "--critic",
         metavar="CRITIC",
-        help="The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL or scripted:overlap.",
+        help="The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL or scripted:NAME.",
     ),
 ]
 CriticPrompt = Annotated[
