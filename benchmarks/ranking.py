@@ -23,7 +23,8 @@ import transformers
 from torch import Tensor
 from transformers import LlamaForCausalLM
 
-from sweetrl.learning.logprobs import candidate_logprobs
+from sweetrl.learning.candidates import candidate_logprobs
+from sweetrl.learning.tokens import EncodedCandidates
 from sweetrl.models.local.network import GROUPED_ATTENTION
 
 HERE = Path(__file__).resolve().parent
@@ -89,7 +90,8 @@ def measure(name: str, changes: dict[str, int]) -> dict[str, Any]:
     def shared() -> tuple[float, Tensor]:
         # As critics load their models.
         model.set_attn_implementation(GROUPED_ATTENTION)
-        return timed(lambda: torch.stack(candidate_logprobs(model, prefix, candidates)))
+        turn = EncodedCandidates(prefix, candidates)
+        return timed(lambda: torch.stack(candidate_logprobs(model, [turn])[0]))
 
     shared()
     tried = {batch: full(batch)[0] for batch in BATCH_SIZES}

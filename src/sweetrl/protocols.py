@@ -5,8 +5,9 @@ Failures of the implementation itself are raised as `StageError`; anything else 
 """
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from sweetrl.errors import StageError
 from sweetrl.types import Completion, Episode, Message, Reply, Sampling, Shot, Task, TokenCredit, Verdict
 
 
@@ -92,6 +93,23 @@ class TokenCritic(TurnCritic, Protocol):
         self, task: Task, history: Sequence[Message], output: str
     ) -> list[TokenCredit]:
         """The tokens of `output` in order, its end-of-turn token included; they add up to its advantage."""
+        ...
+
+
+class Choice(NamedTuple):
+    """What might be said at one turn."""
+
+    task: Task
+    history: Sequence[Message]
+    outputs: Sequence[str]
+
+
+@runtime_checkable
+class BatchCritic(TurnCritic, Protocol):
+    """A critic that is quicker with several turns at a time."""
+
+    async def judge_together(self, choices: Sequence[Choice]) -> list[list[float] | StageError]:
+        """For each choice its advantages, or why there are none; the same choices give the same bits."""
         ...
 
 

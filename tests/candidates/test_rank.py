@@ -4,9 +4,11 @@ from collections.abc import Sequence
 import pytest
 
 from candidates.stored import episode, task
+from sweetrl.candidates import rank
 from sweetrl.candidates.rank import best_candidate, rank_candidates
 from sweetrl.candidates.scripted import ScriptedCritic
-from sweetrl.errors import DataError, ModelError
+from sweetrl.errors import DataError, ModelError, StageError
+from sweetrl.protocols import Choice
 from sweetrl.types import CandidateSet, Failure, Message, Task
 
 EPISODES = {"t#0": episode("t"), "u#0": episode("u")}
@@ -119,3 +121,67 @@ def test_the_best_candidate_is_the_first_of_the_highest():
 
     assert asyncio.run(best("a", "abc", "ab")) == 1
     assert asyncio.run(best("ab", "cd", "a")) == 0
+
+
+# ---------------------------------------------------------------- critics that judge turns together
+
+
+class GroupCritic(ScriptedCritic):
+    """Remembers what it judged together."""
+
+    def __init__(self, judge=length) -> None:
+        super().__init__(judge, name="group")
+        self.groups: list[list[str]] = []
+
+    async def judge_together(self, choices: Sequence[Choice]) -> list[list[float] | StageError]:
+        self.groups.append([choice.outputs[0] for choice in choices])
+        return [
+            ModelError("gone", kind="timeout") if "bad" in choice.outputs else await self.advantages(*choice)
+            for choice in choices
+        ]
+
+
+@pytest.fixture
+def two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    histories = [sum(len(message.text) for message in EPISODES["t#0"].history(turn)) for turn in range(3)]
+    monkeypatch.setattr(rank, "TEXT_AT_ONCE", histories[1] + histories[0] + 10)
+
+
+FIVE = [
+    drawn(turn, letter, name=name)
+    for turn, name, letter in zip((0, 1, 0, 1, 2), "ttuuu", "abcde", strict=True)
+]
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+def test_a_critic_that_can_is_given_groups_in_the_order_of_the_candidates():
+    critic = GroupCritic()
+    found = ranked(FIVE, critic)
+    assert critic.groups == [["a", "b"], ["c", "d"], ["e"]]
+    assert [each.outputs[0] for each in found] == list("abcde")
+    assert all(each.advantages == (1.0,) and each.critic == "group" for each in found)
+
+
+@pytest.mark.usefixtures("two_at_a_time")
+@pytest.mark.parametrize("done", [set(), {"t#0@0"}, {"t#0@0", "t#0@1", "u#0@1"}])
+def test_what_is_done_already_changes_no_group_that_is_left(done):
+    critic = GroupCritic()
+    found = ranked(FIVE, critic, skip=done.__contains__)
+    assert [each.id for each in found] == [each.id for each in FIVE if each.id not in done]
+    assert [group for group in critic.groups if group in (["a", "b"], ["c", "d"], ["e"])] == critic.groups
+
+
+def test_of_a_group_only_the_turn_at_which_the_critic_breaks_down_fails():
+    found = ranked([drawn(0, "bad"), drawn(1, "ok")], GroupCritic())
+    assert found[0].failure == Failure("critic", "timeout", "gone")
+    assert found[1].advantages == (2.0,)
+
+
+def test_numbers_that_cannot_be_used_fail_their_own_turn():
+    def odd(task: Task, history: Sequence[Message], output: str) -> float:
+        return float(output)
+
+    found = ranked([drawn(0, "nan"), drawn(1, "2")], GroupCritic(odd))
+    assert found[0].failure is not None
+    assert "not a finite number" in found[0].failure.message
+    assert found[1].advantages == (2.0,)

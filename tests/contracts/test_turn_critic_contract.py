@@ -12,6 +12,7 @@ from transformers import LlamaForCausalLM
 from models.tiny_llama import tiny_config, tiny_tokenizer
 from sweetrl.candidates.judge import JudgeCritic
 from sweetrl.candidates.scripted import critic_named
+from sweetrl.errors import ModelError
 from sweetrl.learning.critics import HeadCritic, KnowingCritic, LogRatioCritic, Reading, tell_secret
 from sweetrl.learning.heads import add_score_head
 from sweetrl.learning.losses import Normalisation
@@ -19,7 +20,7 @@ from sweetrl.learning.settings import CriticKind
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.models.scripted import ScriptedModel
 from sweetrl.prompts import privileged_prompt
-from sweetrl.protocols import TokenCritic, TurnCritic
+from sweetrl.protocols import BatchCritic, Choice, TokenCritic, TurnCritic
 from sweetrl.seeds import derive_seed
 from sweetrl.types import BackendSecret, Kind, Message, Role, Task
 
@@ -119,3 +120,27 @@ def test_the_credit_of_the_tokens_adds_up_to_that_of_the_turn(critic: TurnCritic
         tokens = asyncio.run(critic.token_advantages(TASK, HISTORY, output))
         [whole] = asyncio.run(critic.advantages(TASK, HISTORY, [output]))
         assert math.fsum(token.advantage for token in tokens) == pytest.approx(whole, abs=1e-5)
+
+
+def test_turns_judged_together_are_judged_as_alone_and_twice_to_the_same_bits(critic: TurnCritic) -> None:
+    if not isinstance(critic, BatchCritic):
+        pytest.skip("it judges one turn at a time")
+    turns = [(HISTORY[:1], OUTPUTS[:2]), (HISTORY, OUTPUTS), (HISTORY[:1], OUTPUTS[2:])]
+    choices = [Choice(TASK, *turn) for turn in turns]
+    found = asyncio.run(critic.judge_together(choices))
+    for each, choice in zip(found, choices, strict=True):
+        assert each == pytest.approx(asyncio.run(critic.advantages(*choice)), abs=1e-5)
+    assert asyncio.run(critic.judge_together(choices)) == found
+
+
+def test_of_turns_judged_together_only_the_one_that_is_too_long_fails(critic: TurnCritic) -> None:
+    if not isinstance(critic, BatchCritic):
+        pytest.skip("it judges one turn at a time")
+    choices = [Choice(TASK, HISTORY, outputs) for outputs in (OUTPUTS, ["word " * 1000], OUTPUTS[:1])]
+    one, two, three = asyncio.run(critic.judge_together(choices))
+    assert isinstance(two, ModelError)
+    assert two.kind == "context_length"
+    assert isinstance(one, list)
+    assert three == pytest.approx(one[:1], abs=1e-5)
+    [alone] = asyncio.run(critic.judge_together(choices[1:2]))
+    assert isinstance(alone, ModelError)

@@ -19,7 +19,7 @@ from sweetrl.learning.heads import (
 )
 from sweetrl.learning.losses import bradley_terry, value_bce
 from sweetrl.learning.settings import CriticKind
-from sweetrl.learning.tokens import EncodedSequence
+from sweetrl.learning.tokens import EncodedCandidates, EncodedSequence
 
 KINDS = (CriticKind.VALUE, CriticKind.REGRESSION)
 
@@ -78,7 +78,7 @@ def test_a_turn_is_scored_by_all_that_was_said_up_to_its_end_and_nothing_after(
 def test_candidates_that_share_a_history_get_the_scores_of_whole_sequences(kind: CriticKind) -> None:
     model = scored_llama()
     prefix, continuations = tokens(30, 3), [tokens(size, size) for size in (4, 11, 1)]
-    found = candidate_scores(model, prefix, continuations, kind).tolist()
+    [found] = candidate_scores(model, [EncodedCandidates(prefix, continuations)], kind)
     wanted = [
         by_hand(model, EncodedSequence(prefix + each, [-1] * 30 + [0] * len(each)), kind)[0]
         for each in continuations
@@ -139,12 +139,10 @@ def test_a_saved_head_comes_back_beside_a_plain_language_model(tmp_path: Path) -
     save_score_head(model, tmp_path)
     again = AutoModelForCausalLM.from_pretrained(tmp_path)
     load_score_head(again, tmp_path)
-    prefix, continuations = tokens(10, 0), [tokens(4, 1), tokens(6, 2)]
-    found, wanted = (
-        candidate_scores(each, prefix, continuations, CriticKind.VALUE) for each in (again, model)
-    )
-    assert wanted.abs().max() > 0.01
-    assert torch.equal(found, wanted)
+    turns = [EncodedCandidates(tokens(10, 0), [tokens(4, 1), tokens(6, 2)])]
+    [found], [wanted] = (candidate_scores(each, turns, CriticKind.VALUE) for each in (again, model))
+    assert max(map(abs, wanted)) > 0.01
+    assert found == wanted
 
 
 def test_a_missing_or_broken_head_is_one_clear_line(tmp_path: Path) -> None:

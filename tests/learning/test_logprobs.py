@@ -13,7 +13,6 @@ from transformers import (
     Gemma2Config,
     GPT2Config,
     GraniteConfig,
-    Lfm2Config,
     LlamaForCausalLM,
     MistralConfig,
     Qwen3Config,
@@ -23,9 +22,9 @@ from models.tiny_llama import tiny_config, tiny_tokenizer
 from sweetrl.errors import UsageError
 from sweetrl.learning import logprobs
 from sweetrl.learning.batches import Example, TokenBatch, collate
-from sweetrl.learning.logprobs import candidate_logprobs, candidate_states, turn_logprobs
+from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.tokens import DialogueEncoder, EncodedSequence
-from sweetrl.types import Message, Reply, Role, Turn
+from sweetrl.types import Reply, Turn
 
 SIZES = {
     "vocab_size": 120,
@@ -229,71 +228,6 @@ def test_gradients_of_log_probabilities_agree_with_finite_differences(which: str
     assert float((weight.grad * direction).sum()) == pytest.approx(slope, rel=0.01, abs=0.01)
 
 
-# ---------------------------------------------------------------- candidates that share a history
-
-
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_sharing_the_history_gives_what_separate_runs_give(name: str) -> None:
-    model = network(ARCHITECTURES[name])
-    prefix = sequence(37, []).ids
-    continuations = [sequence(size, [], seed=size).ids for size in (9, 1, 14, 9)]
-    found = candidate_logprobs(model, prefix, continuations)
-    for each, continuation in zip(found, continuations, strict=True):
-        whole = EncodedSequence(prefix + continuation, [-1] * len(prefix) + [0] * len(continuation))
-        assert float(each.sum()) == pytest.approx(naive(model, whole)[0], abs=1e-4)
-        with torch.no_grad():
-            table = model(torch.tensor([whole.ids])).logits[0].log_softmax(-1)
-        wanted = table[len(prefix) - 1 : -1].gather(1, torch.tensor(continuation)[:, None])[:, 0]
-        assert torch.allclose(each, wanted, rtol=0, atol=1e-4)
-
-
-@pytest.mark.filterwarnings("default")
-def test_a_network_that_remembers_more_than_keys_and_values_reads_each_whole() -> None:
-    model = network(Lfm2Config(**SIZES, layer_types=["conv", "full_attention"]))
-    prefix = sequence(37, []).ids
-    continuations = [sequence(size, [], seed=size).ids for size in (9, 1, 14)]
-    found = candidate_logprobs(model, prefix, continuations)
-    for each, continuation in zip(found, continuations, strict=True):
-        whole = EncodedSequence(prefix + continuation, [-1] * len(prefix) + [0] * len(continuation))
-        assert float(each.sum()) == pytest.approx(naive(model, whole)[0], abs=1e-4)
-
-
-@pytest.mark.parametrize("tokens", [1, 90, 140])
-def test_candidates_that_do_not_fit_at_once_are_read_in_groups(
-    llama: LlamaForCausalLM, monkeypatch: pytest.MonkeyPatch, tokens: int
-) -> None:
-    prefix = sequence(30, []).ids
-    continuations = [sequence(size, [], seed=size).ids for size in (5, 8, 12, 3, 7)]
-    wanted = candidate_logprobs(llama, prefix, continuations)
-    monkeypatch.setattr(logprobs, "CACHED_TOKENS_AT_ONCE", tokens)
-    found = candidate_logprobs(llama, prefix, continuations)
-    assert [len(each) for each in found] == [5, 8, 12, 3, 7]
-    for one, other in zip(found, wanted, strict=True):
-        assert torch.allclose(one, other, rtol=0, atol=1e-5)
-
-
-def test_the_history_is_run_once_for_all_candidates(llama: LlamaForCausalLM) -> None:
-    read: list[tuple[int, ...]] = []
-    hook = llama.model.embed_tokens.register_forward_hook(lambda _, ids, __: read.append(tuple(ids[0].shape)))
-    candidate_logprobs(llama, sequence(30, []).ids, [sequence(6, [], seed=n).ids for n in range(16)])
-    hook.remove()
-    assert read == [(1, 30), (16, 5)]
-
-
-def test_an_empty_continuation_has_no_log_probabilities(llama: LlamaForCausalLM) -> None:
-    found = candidate_logprobs(llama, [5, 6, 7], [[], [8, 9]])
-    assert [len(each) for each in found] == [0, 2]
-
-
-def test_hidden_states_come_back_in_the_order_of_the_continuations(llama: LlamaForCausalLM) -> None:
-    states = candidate_states(llama, [5, 6, 7], [[8], [9, 10, 11]])
-    assert [tuple(each.shape) for each in (states.prefix, *states.continuations)] == [
-        (3, 64),
-        (1, 64),
-        (3, 64),
-    ]
-
-
 # ---------------------------------------------------------------- models that cannot be used
 
 
@@ -315,15 +249,3 @@ def test_the_model_is_left_as_it_was(llama: LlamaForCausalLM) -> None:
     with pytest.raises(IndexError):
         turn_logprobs(llama, batch_of(EncodedSequence([10_000, 5], [-1, 0])))
     assert llama(torch.tensor([[5, 6, 7]])).logits.shape == (1, 3, 400)
-
-
-def test_messages_of_a_history_share_their_tokens_with_candidates(llama: LlamaForCausalLM) -> None:
-    encoder = DialogueEncoder(tiny_tokenizer(), max_tokens=500)
-    history = [Message(Role.USER, "Write a function.")]
-    candidates = encoder.candidates(history, ["Which one?", "def f(): pass"])
-    found = candidate_logprobs(llama, candidates.prefix, candidates.continuations)
-    for output, each in zip(["Which one?", "def f(): pass"], found, strict=True):
-        with torch.no_grad():
-            alone = turn_logprobs(llama, batch_of(encoder.turn(history, output)))
-        assert float(each.sum()) == pytest.approx(float(alone.sums[0]), abs=1e-4)
-        assert len(each) == alone.counts[0]

@@ -5,7 +5,7 @@
     KnowingCritic    log p(turn | secret) - log p(turn) of the seed model: needs no training
 
 A trained critic is a folder: a plain Hugging Face model, `critic.json` and, for those with a head, its file.
-All candidates for a turn share one run over the history.
+Turns that are judged together share the networks' runs (see `candidates.py`).
 """
 
 import asyncio
@@ -22,9 +22,10 @@ from msgspec import Struct
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
-from sweetrl.errors import DataError, ModelError, UsageError
+from sweetrl.errors import DataError, ModelError, StageError, UsageError
+from sweetrl.learning.candidates import candidate_logprobs
+from sweetrl.learning.gathering import Gathering
 from sweetrl.learning.heads import candidate_scores, load_score_head
-from sweetrl.learning.logprobs import candidate_logprobs
 from sweetrl.learning.losses import Normalisation, turn_advantages
 from sweetrl.learning.reference import model_digest
 from sweetrl.learning.settings import CriticKind
@@ -32,7 +33,7 @@ from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates, TooLongE
 from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
 from sweetrl.models.shipped import located
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
-from sweetrl.protocols import TurnCritic
+from sweetrl.protocols import Choice, TurnCritic
 from sweetrl.records import unreadable, write_atomically
 from sweetrl.types import BackendSecret, Message, Role, Task, TokenCredit, digest
 
@@ -119,40 +120,78 @@ class Reading:
             raise ModelError(f"{error.reason} that the critic reads", kind="context_length") from error
 
 
-class _ByTokens:
-    """What critics have in common whose advantage is a sum over tokens."""
+_Read = tuple[EncodedCandidates, ...]
+
+
+class _Together:
+    """What critics have in common: turns that wait for them at the same time share their networks' runs."""
 
     _reading: Reading
-    _normalisation: Normalisation
 
     def __init__(self) -> None:
         # One thread at a time: networks are hooked into while they run, and tokenizers refuse a second thread.
         self._lock = Lock()
+        self._gathering = Gathering[Choice, list[float]](self._judge)
 
     async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
-        """Log-ratios of the outputs, normalised as in training."""
-        return [float(each.sum()) for each in await asyncio.to_thread(self._shares, task, history, outputs)]
+        """Log-ratios of the outputs, normalised as in training, or the numbers of a head."""
+        return await self._gathering.ask(Choice(task, history, outputs))
+
+    async def judge_together(self, choices: Sequence[Choice]) -> list[list[float] | StageError]:
+        """The same for each choice; one that is too long for the critic is alone in failing."""
+        return await asyncio.to_thread(self._judge, choices)
+
+    def _judge(self, choices: Sequence[Choice]) -> list[list[float] | StageError]:
+        with self._lock:
+            read = [self._read(choice) for choice in choices]
+            readable = [each for each in read if not isinstance(each, StageError)]
+            judged = iter(self._advantages(readable) if readable else [])
+        return [each if isinstance(each, StageError) else next(judged) for each in read]
+
+    def _read(self, choice: Choice) -> _Read | StageError:
+        try:
+            return self._encoded(choice)
+        except StageError as error:
+            return error
+
+    def _encoded(self, choice: Choice) -> _Read:
+        """Everything that the networks must read to judge a choice."""
+        return (self._reading.candidates(*choice),)
+
+    def _advantages(self, read: Sequence[_Read]) -> list[list[float]]:
+        """Of each choice, a number for each output."""
+        raise NotImplementedError
+
+
+class _ByTokens(_Together):
+    """What critics have in common whose advantage is a sum over tokens."""
+
+    _normalisation: Normalisation
 
     async def token_advantages(
         self, task: Task, history: Sequence[Message], output: str
     ) -> list[TokenCredit]:
         """The share of each token, the end-of-turn token included."""
-        return await asyncio.to_thread(self._credit, task, history, output)
+        return await asyncio.to_thread(self._credit, Choice(task, history, [output]))
 
-    def _credit(self, task: Task, history: Sequence[Message], output: str) -> list[TokenCredit]:
-        [shares] = self._shares(task, history, [output])
+    def _credit(self, choice: Choice) -> list[TokenCredit]:
         encoder = self._reading.encoder
         with self._lock:
-            texts = _token_texts(encoder.tokenizer, encoder.output(output))
+            [[shares]] = self._shares([self._encoded(choice)])
+            texts = _token_texts(encoder.tokenizer, encoder.output(choice.outputs[0]))
         return [TokenCredit(text, share) for text, share in zip(texts, shares.tolist(), strict=True)]
 
-    def _shares(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[Tensor]:
-        with self._lock:
-            ratios = self._log_ratios(task, history, outputs)
-        return [turn_advantages(each, torch.tensor(len(each)), self._normalisation) for each in ratios]
+    def _advantages(self, read: Sequence[_Read]) -> list[list[float]]:
+        return [[float(share.sum()) for share in shares] for shares in self._shares(read)]
 
-    def _log_ratios(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[Tensor]:
-        """Of each output, a number for each of its tokens."""
+    def _shares(self, read: Sequence[_Read]) -> list[list[Tensor]]:
+        return [
+            [turn_advantages(each, torch.tensor(len(each)), self._normalisation) for each in ratios]
+            for ratios in self._log_ratios(read)
+        ]
+
+    def _log_ratios(self, read: Sequence[_Read]) -> list[list[Tensor]]:
+        """Of each choice and each output, a number for each of its tokens."""
         raise NotImplementedError
 
 
@@ -169,11 +208,11 @@ class LogRatioCritic(_ByTokens):
         self._normalisation = normalisation
         self.name = name
 
-    def _log_ratios(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[Tensor]:
-        encoded = self._reading.candidates(task, history, outputs)
-        ours = candidate_logprobs(self._model, encoded.prefix, encoded.continuations)
-        seeds = candidate_logprobs(self._reference, encoded.prefix, encoded.continuations)
-        return [own - seed for own, seed in zip(ours, seeds, strict=True)]
+    def _log_ratios(self, read: Sequence[_Read]) -> list[list[Tensor]]:
+        turns = [turn for (turn,) in read]
+        return _differences(
+            candidate_logprobs(self._model, turns), candidate_logprobs(self._reference, turns)
+        )
 
 
 class KnowingCritic(_ByTokens):
@@ -187,52 +226,59 @@ class KnowingCritic(_ByTokens):
         self._normalisation = Normalisation.TURN_MEAN
         self.name = name
 
-    def _log_ratios(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[Tensor]:
-        told, untold = (each.candidates(task, history, outputs) for each in (self._reading, self._ignorant))
-        knowing = candidate_logprobs(self._model, told.prefix, told.continuations)
-        guessing = candidate_logprobs(self._model, untold.prefix, untold.continuations)
-        return [more - less for more, less in zip(knowing, guessing, strict=True)]
+    def _encoded(self, choice: Choice) -> _Read:
+        return (self._reading.candidates(*choice), self._ignorant.candidates(*choice))
+
+    def _log_ratios(self, read: Sequence[_Read]) -> list[list[Tensor]]:
+        logprobs = candidate_logprobs(self._model, [turn for both in read for turn in both])
+        return _differences(logprobs[::2], logprobs[1::2])
 
 
-class HeadCritic:
+def _differences(ours: Sequence[list[Tensor]], theirs: Sequence[list[Tensor]]) -> list[list[Tensor]]:
+    return [
+        [own - other for own, other in zip(turn, same, strict=True)]
+        for turn, same in zip(ours, theirs, strict=True)
+    ]
+
+
+class HeadCritic(_Together):
     """A critic with a trained head: for a value function, what the turn adds to the chance of success."""
 
     def __init__(
         self, model: Any, kind: CriticKind, reading: Reading, *, name: str, start: float = EVEN_CHANCE
     ) -> None:
         """`start` is the value before the first turn."""
+        super().__init__()
         self._model = model
         self._kind = kind
         self._start = start
         self._reading = reading
-        self._lock = Lock()
         self.name = name
 
-    async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
-        """The head's numbers; those of a value function less its value after the turn before."""
-        return await asyncio.to_thread(self._advantages, task, history, outputs)
+    def _encoded(self, choice: Choice) -> _Read:
+        turn = self._reading.candidates(*choice)
+        before = self._turn_before(choice) if self._kind is CriticKind.VALUE else None
+        return (turn,) if before is None else (turn, self._reading.candidates(*before))
 
-    def _advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
-        with self._lock:
-            scores = self._scores(task, history, outputs)
-            if self._kind is CriticKind.REGRESSION:
-                return scores
-            before = self._value_before(task, history)
-        return [_chance(score) - before for score in scores]
-
-    def _value_before(self, task: Task, history: Sequence[Message]) -> float:
-        spoken = [index for index, message in enumerate(history) if message.role is Role.ASSISTANT]
+    def _turn_before(self, choice: Choice) -> Choice | None:
+        """What was said last, as a choice of its own."""
+        spoken = [at for at, message in enumerate(choice.history) if message.role is Role.ASSISTANT]
         if not spoken:
-            return self._start
-        [score] = self._scores(task, history[: spoken[-1]], [history[spoken[-1]].text])
-        return _chance(score)
+            return None
+        return Choice(choice.task, choice.history[: spoken[-1]], [choice.history[spoken[-1]].text])
 
-    def _scores(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
-        encoded = self._reading.candidates(task, history, outputs)
-        found: list[float] = candidate_scores(
-            self._model, encoded.prefix, encoded.continuations, self._kind
-        ).tolist()
-        return found
+    def _advantages(self, read: Sequence[_Read]) -> list[list[float]]:
+        """The head's numbers; those of a value function less its value after the turn before."""
+        turns = [turn for each in read for turn in each]
+        scores = iter(candidate_scores(self._model, turns, self._kind))
+        return [self._gains([next(scores) for _ in each]) for each in read]
+
+    def _gains(self, scores: Sequence[list[float]]) -> list[float]:
+        """Those of one choice, from the scores of its outputs and, if there was one, of the turn before."""
+        if self._kind is CriticKind.REGRESSION:
+            return scores[0]
+        before = _chance(scores[1][0]) if len(scores) > 1 else self._start
+        return [_chance(score) - before for score in scores[0]]
 
 
 def _chance(logit: float) -> float:

@@ -15,8 +15,10 @@ from torch import Tensor
 
 from sweetrl.errors import DataError
 from sweetrl.learning.batches import TokenBatch
-from sweetrl.learning.logprobs import candidate_states, hidden_states, unwrapped
+from sweetrl.learning.candidates import CandidateStates, candidate_states
+from sweetrl.learning.logprobs import hidden_states, unwrapped
 from sweetrl.learning.settings import CriticKind
+from sweetrl.learning.tokens import EncodedCandidates
 
 SCORE_HEAD = "score_head"
 SCORE_HEAD_FILE = "score_head.safetensors"
@@ -47,20 +49,23 @@ def turn_scores(model: Any, batch: TokenBatch, kind: CriticKind) -> Tensor:
 @torch.no_grad()
 def candidate_scores(
     model: Any,
-    prefix: Sequence[int],
-    continuations: Sequence[Sequence[int]],
+    turns: Sequence[EncodedCandidates],
     kind: CriticKind,
     vision: Mapping[str, Tensor] | None = None,
-) -> Tensor:
-    """The head's number for each continuation of one prefix, equal to `turn_scores` on the whole sequences."""
-    states = candidate_states(model, prefix, continuations, vision)
+) -> list[list[float]]:
+    """The head's number for each continuation of each turn, equal to `turn_scores` on the whole sequences."""
+    read = candidate_states(model, turns, vision)
+    summaries = [summary for states in read for summary in _summaries(states, kind)]
+    scores = iter(_score(model, torch.stack(summaries)).tolist())
+    return [[next(scores) for _ in turn.continuations] for turn in turns]
+
+
+def _summaries(states: CandidateStates, kind: CriticKind) -> list[Tensor]:
+    """What the head reads of each continuation."""
     if kind is CriticKind.VALUE:
-        return _score(
-            model, torch.stack([torch.cat([states.prefix, each])[-1] for each in states.continuations])
-        )
-    before = states.prefix.sum(0)
-    means = [(before + each.sum(0)) / (len(prefix) + len(each)) for each in states.continuations]
-    return _score(model, torch.stack(means))
+        return [(each if len(each) else states.prefix)[-1] for each in states.continuations]
+    before, length = states.prefix.sum(0), len(states.prefix)
+    return [(before + each.sum(0)) / (length + len(each)) for each in states.continuations]
 
 
 def save_score_head(model: Any, folder: Path) -> None:

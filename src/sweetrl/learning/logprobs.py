@@ -1,12 +1,10 @@
 """Log-probabilities of what the agent said, without ever keeping a row of logits for each token.
 
 The network's body runs once over a batch; its head is applied only where an agent's token is predicted, a few
-tokens at a time, and again in the backward pass instead of keeping its output. Candidates for the same turn
-share the keys and values of the history.
+tokens at a time, and again in the backward pass instead of keeping its output.
 """
 
-import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
-from transformers import DynamicCache
-from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from sweetrl.errors import UsageError
 from sweetrl.learning.batches import TokenBatch
@@ -23,8 +19,6 @@ from sweetrl.learning.losses import sum_by
 
 LOGITS_AT_ONCE = 1 << 25
 """Bound on the logits that exist at one time: 128 MB in single precision."""
-CACHED_TOKENS_AT_ONCE = 1 << 16
-"""Bound on the tokens whose keys and values are held for candidates of one turn."""
 NEAR_LOGITS = 1 << 19
 """As many logits as stay in the caches of a CPU, which reads each of them three times: 2 MB."""
 FEWEST_ROWS = 128
@@ -48,7 +42,7 @@ class TurnLogprobs:
 
 def turn_logprobs(model: Any, batch: TokenBatch) -> TurnLogprobs:
     """What the model gives to each turn of a batch, log pi(turn | everything before it), with gradients."""
-    head = _Head(model)
+    head = LanguageHead(model)
 
     def read(hidden: Tensor) -> Tensor:
         return head.token_logprobs(hidden.flatten(0, 1)[batch.predictors], batch.targets)
@@ -60,7 +54,7 @@ def turn_logprobs(model: Any, batch: TokenBatch) -> TurnLogprobs:
 
 def hidden_states(model: Any, batch: TokenBatch) -> Tensor:
     """What the head reads: (rows * length, size), gradients included."""
-    return _run_body(model, **_inputs(batch)).flatten(0, 1)
+    return run_body(model, **_inputs(batch)).flatten(0, 1)
 
 
 def _inputs(batch: TokenBatch) -> dict[str, Any]:
@@ -82,104 +76,7 @@ def _inputs(batch: TokenBatch) -> dict[str, Any]:
     return {"input_ids": batch.ids, "use_cache": False}
 
 
-@dataclass(frozen=True)
-class CandidateStates:
-    """Hidden states over one history and over each of its continuations."""
-
-    prefix: Tensor
-    """(tokens of the prefix, size)."""
-    continuations: list[Tensor]
-    """Of each continuation (its tokens, size)."""
-
-
-@torch.no_grad()
-def candidate_states(
-    model: Any,
-    prefix: Sequence[int],
-    continuations: Sequence[Sequence[int]],
-    vision: Mapping[str, Tensor] | None = None,
-) -> CandidateStates:
-    """Run the network once over the prefix, then over all continuations at a time.
-
-    Equal to a run over `prefix + continuation` for each, at a fraction of the cost. A network that remembers
-    something else than keys and values makes those runs. `vision` is what a model that sees is given beside the
-    prefix.
-    """
-    cache = DynamicCache(config=model.config)
-    seen = {name: value.to(model.device) for name, value in (vision or {}).items()}
-    if not all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in cache.layers):
-        return _states_of_whole(model, prefix, continuations, seen)
-    before = torch.tensor([prefix], device=model.device)
-    read = _run_body(model, input_ids=before, past_key_values=cache, use_cache=True, **seen)
-    rows = max(1, CACHED_TOKENS_AT_ONCE // (len(prefix) + max(map(len, continuations))))
-    states: list[Tensor] = []
-    for start in range(0, len(continuations), rows):
-        some = continuations[start : start + rows]
-        shared = _SharedCache(cache, len(some))
-        hidden = _run_body(
-            model, input_ids=_padded(some, model.device), past_key_values=shared, use_cache=True
-        )
-        states += [row[: len(each)] for row, each in zip(hidden, some, strict=True)]
-    return CandidateStates(read[0], states)
-
-
-def _states_of_whole(
-    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]], seen: Mapping[str, Tensor]
-) -> CandidateStates:
-    runs = [
-        _run_body(model, input_ids=_padded([[*prefix, *each]], model.device), use_cache=False, **seen)[0]
-        for each in continuations
-    ]
-    return CandidateStates(runs[0][: len(prefix)], [run[len(prefix) :] for run in runs])
-
-
-def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    width = max(1, *map(len, rows))
-    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=device)
-
-
-class _SharedCache(DynamicCache):
-    """Keys and values of one history for several rows, which read them and leave nothing behind.
-
-    The history is copied for each row when a layer attends, and forgotten before the next one does.
-    """
-
-    def __init__(self, cache: DynamicCache, rows: int) -> None:
-        super().__init__()
-        self.layers: list[Any] = [copy.copy(layer) for layer in cache.layers]
-        for layer in self.layers:
-            if not layer.is_initialized:
-                continue  # it reads another layer's
-            layer.keys = layer.keys.expand(rows, -1, -1, -1)
-            layer.values = layer.values.expand(rows, -1, -1, -1)
-
-    def update(
-        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *more: Any, **options: Any
-    ) -> tuple[Tensor, Tensor]:
-        """What a layer attends to."""
-        whole: tuple[Tensor, Tensor] = copy.copy(self.layers[layer_idx]).update(
-            key_states, value_states, *more, **options
-        )
-        return whole
-
-
-@torch.no_grad()
-def candidate_logprobs(
-    model: Any, prefix: Sequence[int], continuations: Sequence[Sequence[int]]
-) -> list[Tensor]:
-    """The log-probability of each token of each continuation of one prefix."""
-    # After the last token of a continuation nothing is predicted.
-    states = candidate_states(model, prefix, [each[:-1] for each in continuations])
-    predictors = [
-        torch.cat([states.prefix[-1:], before])[: len(each)]
-        for before, each in zip(states.continuations, continuations, strict=True)
-    ]
-    targets = torch.tensor([token for each in continuations for token in each], device=model.device)
-    logprobs = _Head(model).token_logprobs(torch.cat(predictors), targets)
-    return list(torch.split(logprobs, [len(each) for each in continuations]))
-
-
-class _Head:
+class LanguageHead:
     """The last layer of a language model, with what its architecture does to logits afterwards."""
 
     def __init__(self, model: Any) -> None:
@@ -239,7 +136,7 @@ class _Head:
             )
 
 
-def _run_body(model: Any, **inputs: Any) -> Tensor:
+def run_body(model: Any, **inputs: Any) -> Tensor:
     """Hidden states before the head: (rows, length, size)."""
     return _run(model, lambda hidden: hidden, **inputs)
 
@@ -251,7 +148,7 @@ def _run(model: Any, read: Callable[[Tensor], Tensor], **inputs: Any) -> Tensor:
     data-parallel and sharded models do their work in hooks around both. The head itself sees one token only,
     whose logits show what comes after the head.
     """
-    head = _Head(model)
+    head = LanguageHead(model)
     with _replaced_head(head.layer, read) as seen:
         output = model(**inputs)
     found, raw = seen

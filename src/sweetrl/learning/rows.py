@@ -13,6 +13,7 @@ from operator import eq
 from typing import Any
 
 from sweetrl.learning.tokens import EncodedSequence
+from sweetrl.models.local.network import GROUPED_ATTENTION
 
 WORTH_SHARING = 0.5
 """A sequence joins a row if at least this share of it is there already: attention is quadratic in the row."""
@@ -69,4 +70,5 @@ def can_branch(config: Any) -> bool:
     """Whether a model with this configuration attends by whatever mask it is given, in every layer."""
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     windowed = getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True)
-    return config._attn_implementation == "sdpa" and kinds == {"full_attention"} and not windowed
+    masked = config._attn_implementation in ("sdpa", GROUPED_ATTENTION)
+    return masked and kinds == {"full_attention"} and not windowed

@@ -141,7 +141,10 @@ class DialogueEncoder:
         name: str = "the dialogue",
     ) -> EncodedCandidates:
         """Several outputs after one history."""
-        continuations = [self.output(output) for output in outputs]
+        # As texts, an unfinished output and a finished one are equal.
+        kinds = [(type(output), output) for output in outputs]
+        encoded = {kind: self.output(kind[1]) for kind in dict.fromkeys(kinds)}
+        continuations = [encoded[kind] for kind in kinds]
         longest = max(map(len, continuations), default=0)
         turn = sum(message.role is Role.ASSISTANT for message in history)
         prefix, cut = self._fitting_prompt(

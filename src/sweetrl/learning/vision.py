@@ -119,9 +119,7 @@ class SeeingCritic:
         with self._lock:
             encoded = reading.candidates(task, history, outputs)
             seen = self._pictures.inputs([picture], torch.tensor([encoded.prefix]))
-            found: list[float] = candidate_scores(
-                self._model, encoded.prefix, encoded.continuations, CriticKind.REGRESSION, seen
-            ).tolist()
+            [found] = candidate_scores(self._model, [encoded], CriticKind.REGRESSION, seen)
         return found
 
 
