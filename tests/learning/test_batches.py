@@ -1,4 +1,5 @@
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,24 @@ from hypothesis import strategies as st
 from sweetrl.learning.batches import CHOSEN, REJECTED, Dealer, Example, Step, collate
 from sweetrl.learning.tokens import EncodedSequence
 
-SIZES = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 50)), min_size=1, max_size=80)
+SIZES = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 50), st.integers(0, 9)), min_size=1, max_size=80)
+"""Of examples: their sequences, the length of each, and their group."""
+
+
+def made(sizes: list[tuple[int, int, int]]) -> list[Example]:
+    """Examples without anything in common, the last groups left open."""
+    return [
+        Example(
+            str(number),
+            tuple(EncodedSequence([number, at, *[1] * length], [-1, 0, *[0] * length]) for at in range(rows)),
+            group=f"g{group}" if group < 7 else "",
+        )
+        for number, (rows, length, group) in enumerate(sizes)
+    ]
+
+
+def singles(lengths: Iterable[int]) -> list[Example]:
+    return made([(1, length, 9) for length in lengths])
 
 
 def indices(step: Step) -> list[int]:
@@ -19,7 +37,7 @@ def indices(step: Step) -> list[int]:
 
 @given(SIZES, st.integers(1, 9), st.integers(10, 300), st.integers(1, 4), st.integers(0, 5))
 def test_an_epoch_deals_every_example_once(sizes, batch_size, budget, processes, seed) -> None:
-    dealer = Dealer(sizes, batch_size=batch_size, budget=budget, processes=processes, seed=seed)
+    dealer = Dealer(made(sizes), batch_size=batch_size, budget=budget, processes=processes, seed=seed)
     steps = list(dealer.epoch(0))
     assert len(steps) == dealer.steps_per_epoch
     assert Counter(index for step in steps for index in indices(step)) == Counter(range(len(sizes)))
@@ -30,26 +48,26 @@ def test_an_epoch_deals_every_example_once(sizes, batch_size, budget, processes,
 def test_all_processes_make_the_same_number_of_passes_within_the_budget(
     sizes, batch_size, budget, processes
 ) -> None:
-    dealer = Dealer(sizes, batch_size=batch_size, budget=budget, processes=processes)
+    dealer = Dealer(made(sizes), batch_size=batch_size, budget=budget, processes=processes)
     for step in dealer.epoch(0):
         assert len({len(passes) for passes in step}) == 1
         assert len(step) == processes
         for each in (each for passes in step for each in passes):
-            padded = sum(sizes[at][0] for at in each.indices) * max(sizes[at][1] for at in each.indices)
+            padded = collate([dealer.examples[at] for at in each.indices], pad=0).ids.numel()
             assert padded <= budget or len(each.indices) == 1
 
 
 @given(SIZES, st.integers(1, 9), st.integers(0, 3))
 def test_neither_processes_nor_memory_change_what_a_step_learns_from(sizes, batch_size, epoch) -> None:
-    one = Dealer(sizes, batch_size=batch_size, budget=1000).epoch(epoch)
-    other = Dealer(sizes, batch_size=batch_size, budget=60, processes=3).epoch(epoch)
+    one = Dealer(made(sizes), batch_size=batch_size, budget=1000).epoch(epoch)
+    other = Dealer(made(sizes), batch_size=batch_size, budget=60, processes=3).epoch(epoch)
     assert list(map(indices, one)) == list(map(indices, other))
 
 
 def test_epochs_and_seeds_have_orders_of_their_own() -> None:
-    sizes = [(1, length) for length in range(1, 65)]
+    examples = singles(range(1, 65))
     orders = [
-        [indices(step) for step in Dealer(sizes, batch_size=4, budget=999, seed=seed).epoch(epoch)]
+        [indices(step) for step in Dealer(examples, batch_size=4, budget=999, seed=seed).epoch(epoch)]
         for seed, epoch in ((0, 0), (0, 1), (1, 0), (0, 0))
     ]
     assert orders[0] == orders[3]
@@ -58,9 +76,29 @@ def test_epochs_and_seeds_have_orders_of_their_own() -> None:
 
 
 def test_examples_of_similar_length_go_together() -> None:
-    sizes = [(1, 10 if index % 2 else 1000) for index in range(64)]
-    for step in Dealer(sizes, batch_size=8, budget=10**6).epoch(0):
-        assert len({sizes[index] for index in indices(step)}) == 1
+    lengths = [10 if index % 2 else 1000 for index in range(64)]
+    for step in Dealer(singles(lengths), batch_size=8, budget=10**6).epoch(0):
+        assert len({lengths[index] for index in indices(step)}) == 1
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_examples_of_a_group_go_to_the_same_step_and_pass(processes: int) -> None:
+    # Threes and twos fill steps of eight without a rest.
+    examples = made(
+        [(1, 9, 0)] * 3 + [(1, 20, 1)] * 3 + [(1, 30, 2)] * 2 + [(1, 10, 3)] * 3 + [(1, 8, 4)] * 3
+    )
+    steps = list(Dealer(examples, batch_size=8, budget=10**6, processes=processes).epoch(0))
+    passes = [each.indices for step in steps for dealt in step for each in dealt]
+    assert len(passes) == len(steps) * processes
+    for group in range(5):
+        members = {index for index, each in enumerate(examples) if each.group == f"g{group}"}
+        assert len([each for each in passes if members & set(each)]) == 1
+
+
+def test_a_group_larger_than_a_step_is_cut() -> None:
+    examples = made([(1, 5, 0)] * 11)
+    steps = list(Dealer(examples, batch_size=4, budget=10**6).epoch(0))
+    assert sorted(len(indices(step)) for step in steps) == [3, 4, 4]
 
 
 PAIR = Example(
@@ -103,6 +141,19 @@ def test_a_branch_is_predicted_from_where_it_leaves_the_trunk() -> None:
     assert batch.tokens == 6
 
 
+def test_an_equal_sequence_of_the_group_is_computed_once_and_counts_for_all() -> None:
+    other = replace(PAIR, id="other", rejected=(EncodedSequence([5, 6, 2], [-1, -1, 0]),))
+    batch = collate([replace(PAIR, group="g"), replace(other, group="g")], pad=0)
+    assert batch.ids.tolist() == [[5, 6, 7, 8, 9], [5, 6, 3, 0, 0], [5, 6, 2, 0, 0]]
+    assert batch.predictors.tolist() == [0, 1, 3, 6, 11]
+    assert batch.spans.tolist() == [0, 0, 1, 2, 5]
+    assert batch.computed_as.tolist() == [0, 1, 2, 0, 1, 5]
+    assert batch.ends.tolist() == [2, 4, 7, 2, 4, 12]
+    assert batch.owners.tolist() == [0, 0, 0, 1, 1, 1]
+    assert batch.sides.tolist() == [CHOSEN, CHOSEN, REJECTED] * 2
+    assert batch.reference.tolist() == [-1.0, -2.0, -3.0] * 2
+
+
 def test_a_batch_moves_with_all_its_tensors() -> None:
     batch = replace(collate([PAIR], pad=0), vision={"pixel_values": torch.zeros(1)})
     moved = vars(batch.to(torch.device("meta")))
@@ -112,6 +163,6 @@ def test_a_batch_moves_with_all_its_tensors() -> None:
 
 @pytest.mark.parametrize("processes", [1, 2, 5])
 def test_a_process_without_an_example_makes_a_pass_that_counts_for_nothing(processes: int) -> None:
-    [step] = Dealer([(1, 5)], batch_size=4, budget=99, processes=processes).epoch(0)
+    [step] = Dealer(singles([5]), batch_size=4, budget=99, processes=processes).epoch(0)
     assert [each.counted for passes in step for each in passes].count(True) == 1
     assert all(len(passes) == 1 for passes in step)

@@ -1,3 +1,4 @@
+from collections import Counter
 from dataclasses import replace
 
 import msgspec
@@ -15,7 +16,7 @@ from sweetrl.learning.datasets import (
     turn_pairs,
 )
 from sweetrl.learning.tokens import DialogueEncoder, EncodedSequence
-from sweetrl.types import BackendSecret, Ending, EpisodePair, Task
+from sweetrl.types import BackendSecret, Ending, EpisodePair, Task, turn_id
 
 TOKENIZER = tiny_tokenizer()
 ENCODING = Encoding(DialogueEncoder(TOKENIZER, max_tokens=512), system="Be kind.")
@@ -132,6 +133,19 @@ def test_answers_that_succeeded_stand_beside_the_turn_pairs() -> None:
     assert [example.id for example in answers] == ["t0#0 answer", "t1#0 answer", "t2#0 answer"]
     for example, episode in zip(answers, succeeded, strict=True):
         assert [learnt(each) for each in example.chosen] == [f"{episode.turns[-1].output}<|end|>"]
+
+
+def test_what_has_a_history_in_common_is_one_group() -> None:
+    succeeded = list(successful(RECORDS.episodes, RECORDS.verdicts))
+    data = turn_pairs(RECORDS.turn_pairs, ENCODING, succeeded)
+    members = Counter(example.group for example in data.examples)
+    turns = {each.id: len(each.turns) - 1 for each in succeeded}
+    assert members == Counter(
+        [turn_id(each.episode_id, each.turn) for each in RECORDS.turn_pairs]
+        + [turn_id(id_, last) for id_, last in turns.items()]
+    )
+    pairs = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, ENCODING).examples
+    assert [example.group for example in pairs] == ["t0", "t1", "t2"]
 
 
 MISSING = EpisodePair(task_id="t0", chosen="t0#0", rejected="t0#7", margin=1.0)

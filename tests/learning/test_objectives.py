@@ -11,7 +11,7 @@ from sweetrl.learning.batches import Example, collate
 from sweetrl.learning.heads import add_score_head, turn_scores
 from sweetrl.learning.losses import Normalisation
 from sweetrl.learning.objectives import objective
-from sweetrl.learning.settings import CriticKind, Method, TrainingSettings
+from sweetrl.learning.settings import CriticKind, Method, TrainingSettings, default_settings
 from sweetrl.learning.tokens import EncodedSequence
 
 CHOSEN = EncodedSequence([5, 6, 7, 8, 9, 10], [-1, 0, 0, -1, 1, 1])
@@ -125,3 +125,61 @@ def test_metrics_carry_no_gradient_and_say_who_won(network: LlamaForCausalLM) ->
     assert not any(value.requires_grad for value in outcome.metrics.values())
     won = float(outcome.metrics["margin"]) > 0
     assert bool(outcome.metrics["accuracy"]) == won
+
+
+def group(branch: bool) -> list[Example]:
+    """Three pairs of one turn, with replies in common, and one to imitate; and a pair of whole dialogues."""
+    history = list(range(20, 50))
+    replies = [EncodedSequence([*history, *said, 3], [-1] * 30 + [0] * 4) for said in OUTPUTS]
+    long = EncodedSequence([*history, 70, 3, 71, 72, 3], [-1] * 30 + [0, 0, -1, 1, 1])
+    sides = [((0,), (1,)), ((0,), (2,)), ((1,), (2,)), ((0,), ())]
+    pairs = [
+        Example(
+            f"p{number}",
+            tuple(replies[at] for at in chosen),
+            tuple(replies[at] for at in rejected),
+            weight=1.0 + number,
+            group="turn",
+            branch=branch,
+            reference=tuple(-20.0 - number - at for at in range(len(chosen + rejected))),
+        )
+        for number, (chosen, rejected) in enumerate(sides)
+    ]
+    return [*pairs, Example("d", (long,), (replies[0],), group="turn", branch=branch, reference=(-9, -8, -7))]
+
+
+OUTPUTS = ([51, 52, 53], [51, 62, 63], [61, 52, 53])
+SHARED_WORK = {
+    "dpo": {"method": Method.DPO},
+    "policy": {"method": Method.POLICY, "imitation": 0.3},
+    "critic": {"method": Method.CRITIC},
+    "value": {"method": Method.CRITIC, "kind": CriticKind.VALUE},
+    "regression": {"method": Method.CRITIC, "kind": CriticKind.REGRESSION},
+}
+
+
+@pytest.mark.parametrize("branch", [True, False])
+@pytest.mark.parametrize("name", SHARED_WORK)
+def test_what_a_group_computes_once_teaches_the_same_as_each_example_alone(name: str, branch: bool) -> None:
+    settings = default_settings(**SHARED_WORK[name])
+    torch.manual_seed(0)
+    network = LlamaForCausalLM(tiny_config())
+    if settings.has_head:
+        add_score_head(network)
+        torch.nn.init.normal_(network.score_head.weight)
+    examples, results = group(branch), []
+    together = collate(examples, pad=0)
+    alone = [collate([example], pad=0) for example in examples]
+    assert together.tokens < sum(batch.tokens for batch in alone) / 2
+    for batches in ([together], alone):
+        network.zero_grad()
+        outcomes = [objective(settings)(network, batch) for batch in batches]
+        losses = torch.cat([outcome.losses for outcome in outcomes])
+        (losses * together.weights).sum().backward()
+        results.append(
+            (losses.detach(), [weight.grad for weight in network.parameters() if weight.requires_grad])
+        )
+    (losses, gradients), (expected, wanted) = results
+    torch.testing.assert_close(losses, expected, rtol=1e-5, atol=1e-5)
+    for found, other in zip(gradients, wanted, strict=True):
+        torch.testing.assert_close(found, other, rtol=1e-4, atol=1e-5)

@@ -1,3 +1,6 @@
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given
@@ -6,7 +9,7 @@ from transformers import LlamaForCausalLM
 
 from learning.stored_records import Records
 from models.tiny_llama import tiny_config, tiny_tokenizer
-from sweetrl.learning.batches import Example, TokenBatch, collate
+from sweetrl.learning.batches import Example, TokenBatch, collate, rows_of
 from sweetrl.learning.datasets import Encoding, dialogue_pairs, turn_pairs
 from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.rows import can_branch, lay_out
@@ -25,21 +28,31 @@ def sequences(draw: st.DrawFn) -> EncodedSequence:
 @given(st.lists(sequences(), min_size=1, max_size=5))
 def test_every_sequence_can_be_read_back_from_its_row(given: list[EncodedSequence]) -> None:
     found = {}
-    for row in lay_out(given, branch=True):
+    for row in lay_out(dict(enumerate(given)), branch=True):
         trunk = row.pieces[0]
         assert trunk.leaves == 0
         for piece in row.pieces:
-            found[piece.sequence] = [*trunk.ids[: piece.leaves], *piece.ids]
-            assert -1 not in piece.turns or piece.leaves <= list(given[piece.sequence].turns).index(0)
+            for sequence in piece.sequences:
+                found[sequence] = [*trunk.ids[: piece.leaves], *piece.ids]
+                assert -1 not in piece.turns or piece.leaves <= list(given[sequence].turns).index(0)
     assert found == {index: each.ids for index, each in enumerate(given)}
 
 
 @given(st.lists(sequences(), min_size=1, max_size=5))
 def test_rows_are_never_longer_than_separate_ones(given: list[EncodedSequence]) -> None:
-    assert sum(row.length for row in lay_out(given, branch=True)) <= sum(len(each.ids) for each in given)
-    assert [row.length for row in lay_out(given, branch=False)] == sorted(
-        (len(each.ids) for each in given), reverse=True
+    assert sum(row.length for row in lay_out(dict(enumerate(given)), branch=True)) <= sum(
+        len(each.ids) for each in given
     )
+    assert [row.length for row in lay_out(dict(enumerate(given)), branch=False)] == sorted(
+        (len(ids) for ids, _ in {(tuple(each.ids), tuple(each.turns)) for each in given}), reverse=True
+    )
+
+
+def test_sequences_that_show_different_pictures_are_not_the_same() -> None:
+    plain = EncodedSequence([1, 2], [-1, 0])
+    seeing = [replace(plain, picture=Path(name)) for name in ("a.png", "b.png", "a.png")]
+    rows = lay_out(dict(enumerate([plain, *seeing])), branch=False)
+    assert [row.pieces[0].sequences for row in rows] == [(0,), (1, 3), (2,)]
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +102,7 @@ def test_a_branch_does_not_see_its_neighbours(network: LlamaForCausalLM) -> None
     sums = []
     for other in ([50, 51, 3], [60, 61, 3]):
         example = Example("x", (chosen,), (EncodedSequence([*history, *other], turns),), branch=True)
-        assert len(example.rows) == 1
+        assert len(rows_of([example])) == 1
         sums.append(turn_logprobs(network, collate([example], pad=0)).sums.tolist())
     assert sums[0][0] == pytest.approx(sums[1][0], abs=1e-5)
     assert sums[0][1] != pytest.approx(sums[1][1], abs=1e-2)

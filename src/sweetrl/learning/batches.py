@@ -2,19 +2,23 @@
 
 An optimiser step always learns from `batch_size` examples, each with its weight. How many passes and processes
 share the work changes nothing but the time: a pass takes as many examples as its token budget holds, examples
-of similar length go together, and all processes make the same number of passes, as sharded models need.
+of similar length go together, and all processes make the same number of passes, as sharded models need. Examples
+of one group (the pairs of a turn, the pairs of dialogues on a task) go to the same step and pass, where what they
+have in common is computed once.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import chain, count
 from typing import Self
 
 import torch
 from torch import Tensor
 
-from sweetrl.learning.rows import Row, lay_out
+from sweetrl.learning.rows import Piece, Row, lay_out
 from sweetrl.learning.tokens import EncodedSequence
 from sweetrl.seeds import derive_seed
 
@@ -33,8 +37,10 @@ class Example:
     rejected: tuple[EncodedSequence, ...] = ()
     weight: float = 1.0
     """Its share in the mean over an optimiser step."""
+    group: str = ""
+    """Examples of one group have sequences or histories in common; those without one stand alone."""
     branch: bool = False
-    """Whether its sequences may share rows."""
+    """Whether its sequences may share rows, with each other and with those of its group."""
     reference: tuple[float, ...] = ()
     """Log-probability of each of its `spans` under the seed model, where a loss needs it."""
 
@@ -42,11 +48,6 @@ class Example:
     def sequences(self) -> tuple[EncodedSequence, ...]:
         """The chosen ones, then the rejected ones."""
         return self.chosen + self.rejected
-
-    @cached_property
-    def rows(self) -> list[Row]:
-        """How its sequences are laid out."""
-        return lay_out(self.sequences, branch=self.branch)
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
@@ -57,10 +58,15 @@ class Example:
             for turn in sorted({turn for turn in sequence.turns if turn >= 0})
         ]
 
-    @cached_property
-    def length(self) -> int:
-        """Tokens in its longest row."""
-        return max(row.length for row in self.rows)
+
+def rows_of(examples: Sequence[Example]) -> list[Row]:
+    """How the sequences of all examples, numbered through, are laid out: those of each group together."""
+    groups: dict[tuple[str, bool], dict[int, EncodedSequence]] = {}
+    numbers = count()
+    for example in examples:
+        group = groups.setdefault((example.group or example.id, example.branch), {})
+        group.update({next(numbers): sequence for sequence in example.sequences})
+    return [row for (_, branch), group in groups.items() for row in lay_out(group, branch=branch)]
 
 
 # ---------------------------------------------------------------- one forward pass
@@ -83,7 +89,9 @@ class TokenBatch:
     targets: Tensor
     """(learnt tokens,): the tokens themselves."""
     spans: Tensor
-    """(learnt tokens,): the span that each belongs to."""
+    """(learnt tokens,): the span that each was computed for."""
+    computed_as: Tensor
+    """(spans,): the span that each was computed as: itself, or an equal one of an equal sequence."""
     ends: Tensor
     """(spans,): where in the flattened rows the last token of each span stands."""
     owners: Tensor
@@ -120,11 +128,11 @@ class TokenBatch:
 
 def collate(examples: Sequence[Example], *, pad: int) -> TokenBatch:
     """One batch of all rows of the examples."""
-    rows = [(owner, row) for owner, example in enumerate(examples) for row in example.rows]
-    width = max(row.length for _, row in rows)
+    rows = rows_of(examples)
+    width = max(row.length for row in rows)
     canvas = _Canvas(examples, len(rows), width, pad)
-    for at, (owner, row) in enumerate(rows):
-        canvas.draw(at, owner, row)
+    for at, row in enumerate(rows):
+        canvas.draw(at, row)
     return canvas.batch(torch.tensor([example.weight for example in examples], dtype=torch.float32))
 
 
@@ -133,17 +141,20 @@ class _Canvas:
 
     def __init__(self, examples: Sequence[Example], rows: int, width: int, pad: int) -> None:
         self._width = width
-        self._numbers: dict[tuple[int, int, int], int] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
         self._owners: list[int] = []
         self._sides: list[int] = []
         self._reference: list[float] = []
+        before = 0
         for owner, example in enumerate(examples):
             self._reference += example.reference or [0.0] * len(example.spans)
             for sequence, turn in example.spans:
-                self._numbers[owner, sequence, turn] = len(self._owners)
+                self._numbers[before + sequence, turn] = len(self._owners)
                 self._owners.append(owner)
                 self._sides.append(CHOSEN if sequence < len(example.chosen) else REJECTED)
+            before += len(example.sequences)
         self._ends = [0] * len(self._owners)
+        self._computed_as = [0] * len(self._owners)
         self._ids = torch.full((rows, width), pad)
         self._real = torch.zeros((rows, width), dtype=torch.long)
         self._positions = torch.zeros((rows, width), dtype=torch.long)
@@ -153,7 +164,7 @@ class _Canvas:
         self._learnt: list[tuple[int, int, int]] = []
         self._branches = False
 
-    def draw(self, at: int, owner: int, row: Row) -> None:
+    def draw(self, at: int, row: Row) -> None:
         """Put a row in its place."""
         start = 0
         for piece in row.pieces:
@@ -167,11 +178,19 @@ class _Canvas:
             for offset, turn in enumerate(piece.turns):
                 if turn >= 0:
                     before = start + offset - 1 if offset else piece.leaves - 1
-                    span = self._numbers[owner, piece.sequence, turn]
-                    here = at * self._width + start + offset
+                    span = self._numbers[piece.sequences[0], turn]
                     self._learnt.append((at * self._width + before, piece.ids[offset], span))
-                    self._ends[span] = here
+                    self._ends[span] = at * self._width + start + offset
+            self._share(piece)
             start = end
+
+    def _share(self, piece: Piece) -> None:
+        """Give the turns of a piece to all sequences that it was drawn for."""
+        for turn in {turn for turn in piece.turns if turn >= 0}:
+            drawn, *_ = spans = [self._numbers[sequence, turn] for sequence in piece.sequences]
+            for span in spans:
+                self._computed_as[span] = drawn
+                self._ends[span] = self._ends[drawn]
 
     def batch(self, weights: Tensor) -> TokenBatch:
         """What was drawn."""
@@ -184,6 +203,7 @@ class _Canvas:
             predictors=predictors,
             targets=targets,
             spans=spans,
+            computed_as=torch.tensor(self._computed_as, dtype=torch.long),
             ends=torch.tensor(self._ends, dtype=torch.long),
             owners=torch.tensor(self._owners, dtype=torch.long),
             sides=torch.tensor(self._sides, dtype=torch.long),
@@ -206,13 +226,22 @@ class _Canvas:
 # ---------------------------------------------------------------- one epoch
 
 
+Bundle = tuple[int, ...]
+"""Examples of one group, by index, that are laid out together."""
+
+
 @dataclass(frozen=True)
 class Pass:
-    """The examples of one forward pass, by index."""
+    """The examples of one forward pass."""
 
-    indices: tuple[int, ...]
+    bundles: tuple[Bundle, ...]
     counted: bool = True
     """False for a pass that a process makes only because the others make one: its weights are zero."""
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """All of them."""
+        return tuple(chain.from_iterable(self.bundles))
 
 
 Step = list[list[Pass]]
@@ -223,8 +252,7 @@ Step = list[list[Pass]]
 class Dealer:
     """Deals examples out to optimiser steps, processes and passes; the same way for the same seed."""
 
-    sizes: Sequence[tuple[int, int]]
-    """(rows, length of the longest row) of each example."""
+    examples: Sequence[Example]
     batch_size: int
     """Examples in one optimiser step, over all processes."""
     budget: int
@@ -235,56 +263,101 @@ class Dealer:
     def epoch(self, number: int) -> Iterator[Step]:
         """The steps of an epoch: every example once."""
         chance = random.Random(derive_seed(self.seed, "epoch", number))  # noqa: S311  not a secret
-        order = list(range(len(self.sizes)))
-        chance.shuffle(order)
-        steps = [step for block in _cut(order, self._block) for step in self._steps(block)]
+        bundles = list(self._bundles())
+        chance.shuffle(bundles)
+        steps = [
+            step
+            for block in _portions(bundles, self.batch_size * STEPS_SORTED_TOGETHER)
+            for step in _portions(sorted(block, key=self._length), self.batch_size)
+        ]
         chance.shuffle(steps)
         return map(self._deal, steps)
 
     @property
     def steps_per_epoch(self) -> int:
         """Optimiser steps in an epoch; the last one of an epoch may have fewer examples."""
-        return -(-len(self.sizes) // self.batch_size)
+        return -(-len(self.examples) // self.batch_size)
 
-    @property
-    def _block(self) -> int:
-        return self.batch_size * STEPS_SORTED_TOGETHER
+    def _bundles(self) -> Iterator[Bundle]:
+        """The groups, those larger than a step in parts."""
+        groups: dict[str, Bundle] = {}
+        for index, example in enumerate(self.examples):
+            name = example.group or example.id
+            groups[name] = (*groups.get(name, ()), index)
+        for group in groups.values():
+            for start in range(0, len(group), self.batch_size):
+                yield group[start : start + self.batch_size]
 
-    def _steps(self, block: list[int]) -> list[list[int]]:
-        by_length = sorted(block, key=lambda index: self.sizes[index][1])
-        return list(_cut(by_length, self.batch_size))
-
-    def _deal(self, indices: list[int]) -> Step:
-        passes = self._passes(indices)
+    def _deal(self, bundles: list[Bundle]) -> Step:
+        passes = self._passes(bundles)
         while len(passes) % self.processes:
             widest = max(range(len(passes)), key=lambda at: len(passes[at].indices))
             passes[widest : widest + 1] = _halves(passes[widest])
-        passes.sort(key=lambda each: -self._padded(each.indices))
+        passes.sort(key=lambda each: -self._padded(each.bundles))
         return [passes[process :: self.processes] for process in range(self.processes)]
 
-    def _passes(self, indices: list[int]) -> list[Pass]:
+    def _passes(self, bundles: list[Bundle]) -> list[Pass]:
         """As few passes as greedy filling gives, of neighbours in length."""
-        passes: list[tuple[int, ...]] = []
-        for index in indices:
-            if passes and self._padded((*passes[-1], index)) <= self.budget:
-                passes[-1] += (index,)
+        passes: list[tuple[Bundle, ...]] = []
+        for bundle in chain.from_iterable(map(self._fitting, bundles)):
+            if passes and self._padded((*passes[-1], bundle)) <= self.budget:
+                passes[-1] += (bundle,)
             else:
-                passes.append((index,))
+                passes.append((bundle,))
         return [Pass(each) for each in passes]
 
-    def _padded(self, indices: Sequence[int]) -> int:
-        rows = sum(self.sizes[index][0] for index in indices)
-        return rows * max(self.sizes[index][1] for index in indices)
+    def _fitting(self, bundle: Bundle) -> Iterator[Bundle]:
+        """The bundle, in parts if it is too large for a pass."""
+        if len(bundle) == 1 or self._padded((bundle,)) <= self.budget:
+            yield bundle
+        else:
+            for half in _cut(bundle):
+                yield from self._fitting(half)
+
+    def _padded(self, bundles: Iterable[Bundle]) -> int:
+        rows, lengths = zip(*map(self._size, bundles), strict=True)
+        return sum(rows) * max(lengths)
+
+    def _length(self, bundle: Bundle) -> int:
+        return self._size(bundle)[1]
+
+    @cached_property
+    def _size(self) -> Callable[[Bundle], tuple[int, int]]:
+        """Rows of a bundle, and the length of the longest."""
+
+        @cache  # asked for again and again, in every epoch
+        def size(bundle: Bundle) -> tuple[int, int]:
+            rows = rows_of([self.examples[index] for index in bundle])
+            return len(rows), max(row.length for row in rows)
+
+        return size
 
 
-def _cut(items: list[int], size: int) -> Iterator[list[int]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+def _portions(bundles: Iterable[Bundle], size: int) -> Iterator[list[Bundle]]:
+    """Portions of `size` examples, in about this order; a bundle is cut only where none fits that is left."""
+    left = deque(bundles)
+    while left:
+        portion, room = [], size
+        while left and room:
+            at = next((at for at, bundle in enumerate(left) if len(bundle) <= room), 0)
+            bundle = left[at]
+            del left[at]
+            if len(bundle) > room:
+                left.appendleft(bundle[room:])
+            portion.append(bundle[:room])
+            room -= len(portion[-1])
+        yield portion
 
 
 def _halves(whole: Pass) -> list[Pass]:
-    """Two passes for one: half of the examples each, or the same one once more for nothing."""
-    middle = len(whole.indices) // 2
-    if middle == 0:
-        return [whole, Pass(whole.indices, counted=False)]
-    return [Pass(whole.indices[:middle]), Pass(whole.indices[middle:])]
+    """Two passes for one: half of the bundles or of the only one each, or the same once more for nothing."""
+    if len(whole.indices) == 1:
+        return [whole, Pass(whole.bundles, counted=False)]
+    bundles = whole.bundles if len(whole.bundles) > 1 else _cut(whole.bundles[0])
+    middle = len(bundles) // 2
+    return [Pass(bundles[:middle]), Pass(bundles[middle:])]
+
+
+def _cut(bundle: Bundle) -> tuple[Bundle, Bundle]:
+    middle = len(bundle) // 2
+    return bundle[:middle], bundle[middle:]

@@ -10,7 +10,7 @@ from functools import cache
 from sweetrl.errors import DataError
 from sweetrl.learning.batches import Example
 from sweetrl.learning.tokens import DialogueEncoder, EncodedSequence
-from sweetrl.types import Ending, Episode, EpisodePair, Task, TurnPair, Verdict, digest
+from sweetrl.types import Ending, Episode, EpisodePair, Task, TurnPair, Verdict, digest, turn_id
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def dialogue_pairs(
             encoded(_known(episodes, id_, f"pair {pair.id}").id, pair.task_id)
             for id_ in (pair.chosen, pair.rejected)
         )
-        examples.append(Example(pair.id, chosen, rejected, branch=encoding.branch))
+        examples.append(Example(pair.id, chosen, rejected, group=pair.task_id, branch=encoding.branch))
     return _dataset(examples, "there are no pairs to learn from")
 
 
@@ -141,9 +141,13 @@ def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding, successes: Iterabl
     examples = []
     for pair in pairs:
         chosen, rejected = encoding.turns(pair)
-        examples.append(Example(pair.id, (chosen,), (rejected,), branch=encoding.branch))
-    answers = [Example(f"{each.id} answer", (encoding.answer(each),)) for each in successes]
-    return _dataset(examples + answers, "there are no turn pairs to learn from")
+        turn = turn_id(pair.episode_id, pair.turn)
+        examples.append(Example(pair.id, (chosen,), (rejected,), group=turn, branch=encoding.branch))
+    for each in successes:
+        turn = turn_id(each.id, len(each.turns) - 1)
+        answer = (encoding.answer(each),)
+        examples.append(Example(f"{each.id} answer", answer, group=turn, branch=encoding.branch))
+    return _dataset(examples, "there are no turn pairs to learn from")
 
 
 def successful(episodes: Mapping[str, Episode], verdicts: Iterable[Verdict]) -> Iterator[Episode]:

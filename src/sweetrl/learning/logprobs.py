@@ -48,8 +48,9 @@ def turn_logprobs(model: Any, batch: TokenBatch) -> TurnLogprobs:
         return head.token_logprobs(hidden.flatten(0, 1)[batch.predictors], batch.targets)
 
     logprobs = _run(model, read, **_inputs(batch))
+    sums = sum_by(batch.spans, logprobs, batch.span_count)
     counts = torch.bincount(batch.spans, minlength=batch.span_count)
-    return TurnLogprobs(sum_by(batch.spans, logprobs, batch.span_count), counts)
+    return TurnLogprobs(sums[batch.computed_as], counts[batch.computed_as])
 
 
 def hidden_states(model: Any, batch: TokenBatch) -> Tensor:

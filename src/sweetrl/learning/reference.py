@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ import msgspec
 import torch
 from msgspec import Struct
 
-from sweetrl.learning.batches import Example, collate
+from sweetrl.learning.batches import Dealer, Example, collate
 from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.tokens import EncodedSequence
 from sweetrl.records import unreadable, unwritable
 
 Sums = tuple[float, ...]
-"""Summed log-probabilities of the turns of one sequence, in the order of their numbers."""
+"""Summed log-probabilities of the turns of one sequence, in the order of their numbers, or of one example."""
 
 
 class _Line(Struct, frozen=True):
@@ -31,19 +32,24 @@ class _Line(Struct, frozen=True):
 
 
 def reference_logprobs(
-    model: Any, sequences: Sequence[EncodedSequence], *, tokens_per_pass: int, folder: Path | None = None
+    model: Any, examples: Sequence[Example], *, tokens_per_pass: int, folder: Path | None = None
 ) -> list[Sums]:
-    """What `model` gives to each turn of each sequence; with a `folder`, only what is not there is computed."""
-    keys = [sequence_key(sequence) for sequence in sequences]
+    """What `model` gives to the `spans` of each example; with a `folder`, only what is not there is computed."""
+    keys = [[sequence_key(sequence) for sequence in example.sequences] for example in examples]
     path = None if folder is None else folder / f"{model_digest(model)}.jsonl"
     known = {} if path is None else _read(path)
-    missing = {key: each for key, each in zip(keys, sequences, strict=True) if key not in known}
-    for some in _passes(missing, tokens_per_pass):
-        found = dict(zip(some, _compute(model, [missing[key] for key in some]), strict=True))
+    missing = {
+        key: Example(key, (sequence,), group=example.group or example.id, branch=example.branch)
+        for example, names in zip(examples, keys, strict=True)
+        for key, sequence in zip(names, example.sequences, strict=True)
+        if key not in known
+    }
+    for some in _passes(list(missing.values()), tokens_per_pass):
+        found = _compute(model, some)
         known |= found
         if path is not None:
             _append(path, found)
-    return [known[key] for key in keys]
+    return [tuple(chain.from_iterable(known[key] for key in names)) for names in keys]
 
 
 def sequence_key(sequence: EncodedSequence) -> str:
@@ -62,25 +68,20 @@ def model_digest(model: Any) -> str:
     return content.hexdigest()
 
 
-def _passes(missing: dict[str, EncodedSequence], tokens_per_pass: int) -> Iterator[list[str]]:
-    """Keys of sequences of similar length, as many as fit into a pass."""
-    some: list[str] = []
-    for key in sorted(missing, key=lambda key: -len(missing[key].ids)):
-        if some and (len(some) + 1) * len(missing[some[0]].ids) > tokens_per_pass:
-            yield some
-            some = []
-        some.append(key)
-    if some:
-        yield some
+def _passes(examples: list[Example], tokens_per_pass: int) -> Iterator[list[Example]]:
+    """As many examples as fit into a pass, those of a group together."""
+    dealer = Dealer(examples, batch_size=max(1, len(examples)), budget=tokens_per_pass)
+    for [passes] in dealer.epoch(0):
+        for each in passes:
+            yield [examples[index] for index in each.indices]
 
 
 @torch.no_grad()
-def _compute(model: Any, sequences: list[EncodedSequence]) -> list[Sums]:
-    examples = [Example(str(index), (sequence,)) for index, sequence in enumerate(sequences)]
+def _compute(model: Any, examples: list[Example]) -> dict[str, Sums]:
+    """The sums of each, by its id."""
     batch = collate(examples, pad=0).to(model.device)
-    sums = turn_logprobs(model, batch).sums.tolist()
-    numbers = iter(sums)
-    return [tuple(next(numbers) for _ in example.spans) for example in examples]
+    sums = iter(turn_logprobs(model, batch).sums.tolist())
+    return {example.id: tuple(next(sums) for _ in example.spans) for example in examples}
 
 
 def _read(path: Path) -> dict[str, Sums]:

@@ -1,12 +1,13 @@
 """Token sequences laid out in rows, so that what sequences have in common is computed once.
 
-A row is a trunk, which is one whole sequence, and branches that leave it where their own tokens begin: the two
-replies of a turn pair share their history, the turns of a dialogue share all that was said before. Each branch
-sees the trunk up to the point where it leaves it, and itself; positions count as if it stood alone. The result
-is that of separate rows, as long as every layer attends by the mask that it is given (`can_branch`).
+A row is a trunk, which is one whole sequence, and branches that leave it where their own tokens begin: the
+replies to one history share it, the turns of a dialogue share all that was said before. Each branch sees the
+trunk up to the point where it leaves it, and itself; positions count as if it stood alone. The result is that of
+separate rows, as long as every layer attends by the mask that it is given (`can_branch`). Equal sequences are
+one and the same, whether rows branch or not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from operator import eq
@@ -21,10 +22,10 @@ WORTH_SHARING = 0.5
 
 @dataclass(frozen=True)
 class Piece:
-    """The tokens that one sequence adds to a row."""
+    """The tokens that a sequence adds to a row."""
 
-    sequence: int
-    """Which of the sequences that were laid out."""
+    sequences: tuple[int, ...]
+    """Which of the sequences that were laid out: several if they are equal."""
     ids: Sequence[int]
     turns: Sequence[int]
     leaves: int
@@ -43,20 +44,27 @@ class Row:
         return sum(len(piece.ids) for piece in self.pieces)
 
 
-def lay_out(sequences: Sequence[EncodedSequence], *, branch: bool) -> list[Row]:
-    """Rows that hold the sequences; one each unless they may `branch`."""
+def lay_out(sequences: Mapping[int, EncodedSequence], *, branch: bool) -> list[Row]:
+    """Rows that hold the sequences, each of which has a number; one for each content unless they may `branch`."""
+    alike: dict[Hashable, list[int]] = {}
+    for number, sequence in sequences.items():
+        alike.setdefault(_content(sequence), []).append(number)
     rows: list[list[Piece]] = []
-    longest_first = sorted(range(len(sequences)), key=lambda index: -len(sequences[index].ids))
-    for index in longest_first:
-        sequence = sequences[index]
+    for same in sorted(alike.values(), key=lambda same: -len(sequences[same[0]].ids)):
+        sequence = sequences[same[0]]
         shared, row = max(
             ((_shared(row[0].ids, sequence), at) for at, row in enumerate(rows)), default=(0, 0)
         )
         if branch and shared >= WORTH_SHARING * len(sequence.ids):
-            rows[row].append(Piece(index, sequence.ids[shared:], sequence.turns[shared:], shared))
+            rows[row].append(Piece(tuple(same), sequence.ids[shared:], sequence.turns[shared:], shared))
         else:
-            rows.append([Piece(index, sequence.ids, sequence.turns, 0)])
+            rows.append([Piece(tuple(same), sequence.ids, sequence.turns, 0)])
     return [Row(tuple(pieces)) for pieces in rows]
+
+
+def _content(sequence: EncodedSequence) -> Hashable:
+    """What a model is shown of a sequence, and what is learnt of it."""
+    return tuple(sequence.ids), tuple(sequence.turns), sequence.picture
 
 
 def _shared(trunk: Sequence[int], sequence: EncodedSequence) -> int:

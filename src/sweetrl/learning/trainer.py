@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
@@ -107,7 +106,7 @@ class StepsOfRun(TorchDataset[list[TokenBatch]]):
         self._collate = collate
         self._process = process
         self._dealer = Dealer(
-            [(len(example.rows), example.length) for example in examples],
+            examples,
             batch_size=settings.batch_size,
             budget=settings.tokens_per_pass,
             processes=processes,
@@ -464,21 +463,19 @@ def with_reference(
 ) -> Dataset:
     """The examples with what the untrained model gives to each of their turns, from the folder or computed."""
     state = PartialState()
-    sequences = [sequence for example in data.examples for sequence in example.sequences]
+    # Neighbours: what they have in common is computed by one process.
+    first, last = (
+        len(data.examples) * at // state.num_processes
+        for at in (state.process_index, state.process_index + 1)
+    )
     model.to(device)
     half = settings.precision is Precision.BFLOAT16
     with torch.autocast(device.type, torch.bfloat16, enabled=half):
-        for share in (sequences[state.process_index :: state.num_processes], sequences):
+        for share in (data.examples[first:last], data.examples):
             # First every process its share, then all of it from the file.
             sums = reference_logprobs(
                 model, share, tokens_per_pass=settings.tokens_per_pass, folder=folder.path / "reference"
             )
             state.wait_for_everyone()
-    numbers = iter(sums)
-    return replace(
-        data,
-        examples=[
-            replace(example, reference=tuple(chain.from_iterable(islice(numbers, len(example.sequences)))))
-            for example in data.examples
-        ],
-    )
+    known = zip(data.examples, sums, strict=True)
+    return replace(data, examples=[replace(example, reference=each) for example, each in known])

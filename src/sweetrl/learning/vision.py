@@ -15,7 +15,7 @@ from typing import Any, Self
 import torch
 
 from sweetrl.errors import DataError
-from sweetrl.learning.batches import Example, TokenBatch, collate
+from sweetrl.learning.batches import Example, TokenBatch, collate, rows_of
 from sweetrl.learning.critics import CRITIC_CARD, Reading, critic_name, load_network, read_critic_card
 from sweetrl.learning.datasets import Encoding
 from sweetrl.learning.heads import candidate_scores, load_score_head
@@ -78,8 +78,9 @@ class SeeingEncoding(Encoding):
 def collate_seeing(examples: Sequence[Example], pictures: PictureReader) -> TokenBatch:
     """One batch of all rows of the examples, with the picture that each of them shows."""
     batch = collate(examples, pad=pictures.pad)
-    rows = [example.sequences[row.pieces[0].sequence] for example in examples for row in example.rows]
-    shown = [sequence.picture for sequence in rows if sequence.picture is not None]
+    sequences = [sequence for example in examples for sequence in example.sequences]
+    pictured = [sequences[row.pieces[0].sequences[0]].picture for row in rows_of(examples)]
+    shown = [picture for picture in pictured if picture is not None]
     return replace(batch, vision=pictures.inputs(shown, batch.ids))
 
 
