@@ -10,6 +10,7 @@ import pytest
 
 from conftest import Finished
 from models.hostile_server import HostileServer, Trouble, in_thread
+from sweetrl.preferences.turns import typical_spread
 from sweetrl.records import read_card, read_records
 from sweetrl.types import (
     BackendSecret,
@@ -177,6 +178,12 @@ def test_candidates_become_ranked_and_ranked_ones_pairs(
         assert pair.margin > 0
         assert pair.history == stored[pair.episode_id].history(pair.turn)
         assert "def secret" not in str(pair.history)
+
+    clear = tmp_path / "clear.jsonl"
+    options = ("--ranked", ranked, "--episodes", episodes, "--pairs", 99, "--spreads", 1.5, "-o", clear)
+    assert sweetrl("turn-pairs", *options).code == 0
+    spread = typical_spread(read_records(ranked, CandidateSet))
+    assert min(pair.margin for pair in read_records(clear, TurnPair)) > 1.5 * spread > 0
 
 
 def test_outputs_that_the_limit_ended_are_marked_on_the_whole_road(

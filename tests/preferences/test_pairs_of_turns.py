@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sweetrl.errors import DataError
-from sweetrl.preferences.turns import Ranked, extremes, halves, pair_turns
+from sweetrl.preferences.turns import Ranked, extremes, halves, pair_turns, typical_spread
 from sweetrl.types import CandidateSet, Message, Role, TurnPair, Unfinished
 
 HISTORY = (Message(Role.USER, "Write it."),)
@@ -53,6 +53,16 @@ def test_best_against_worst_is_one_pair():
 def test_pairs_within_the_margin_are_left_out():
     pairs = pair_turns(candidates([0.9, 0.5, 0.3, 0.0]), HISTORY, pairs=100, margin=0.55)
     assert texts(pairs) == {("c0", "c2"), ("c0", "c3")}
+
+
+def test_the_spread_of_a_critic_is_within_turns_and_scales_with_it():
+    turns = [candidates([1.0, 3.0]), candidates([101.0, 103.0]), candidates([5.0, 5.0, 5.0, 5.0])]
+    assert typical_spread(turns) == pytest.approx(
+        (4 / 8) ** 0.5
+    )  # two turns of deviation 1, four numbers of none
+    tenfold = [replace(each, advantages=tuple(10 * a for a in each.advantages or ())) for each in turns]
+    assert typical_spread(tenfold) == pytest.approx(10 * typical_spread(turns))
+    assert typical_spread([]) == 0.0
 
 
 def test_equal_advantages_make_no_pair():

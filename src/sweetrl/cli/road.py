@@ -186,6 +186,7 @@ class _Road:
                 "rule": recipe.turn_pairs.rule,
                 "pairs": recipe.turn_pairs.pairs,
                 "margin": recipe.turn_pairs.margin,
+                "spreads": recipe.turn_pairs.spreads or None,
                 "seed": recipe.seed,
             },
             places.turn_pairs,

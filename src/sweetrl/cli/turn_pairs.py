@@ -38,6 +38,14 @@ def turn_pairs(
     margin: Annotated[
         float, typer.Option("--margin", min=0, help="By how much the advantages must differ.")
     ] = 0.0,
+    spreads: Annotated[
+        float,
+        typer.Option(
+            "--spreads",
+            min=0,
+            help="The same in units of the critic: deviations of its advantages in a turn.",
+        ),
+    ] = 0.0,
     seed: Annotated[int, typer.Option("--seed", help="The same seed draws the same pairs.")] = 0,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -55,16 +63,28 @@ def turn_pairs(
         "rule": rule,
         "pairs": pairs,
         "margin": margin,
+        **({"spreads": spreads} if spreads else {}),
         "seed": seed,
     }
     stored = inputs.load_episodes(episodes, inputs.tasks_or_none(tasks))
     tally = Tally(output, "turn pairs", extra={"turns": 0, "turns_without_pairs": 0})
-    made = _made(ranked, stored, tally.extra, rule=rule, pairs=pairs, margin=margin, seed=seed)
+    apart = max(margin, spreads * _spread(ranked)) if spreads else margin
+    made = _made(ranked, stored, tally.extra, rule=rule, pairs=pairs, margin=apart, seed=seed)
     with open_output(output, TurnPair, command="turn-pairs", config=config, quiet=quiet) as log:
         fill_at_once(log, made, tally, quiet=quiet)
         if not len(log):
-            raise DataError("no turn has candidates that differ enough; lower --margin", path=ranked)
+            raise DataError(
+                "no turn has candidates that differ enough; lower --margin or --spreads", path=ranked
+            )
     tally.report(json=json, quiet=quiet)
+
+
+def _spread(ranked: Path) -> float:
+    from sweetrl.preferences.turns import typical_spread
+    from sweetrl.records import read_records
+    from sweetrl.types import CandidateSet
+
+    return typical_spread(read_records(ranked, CandidateSet))
 
 
 def _made(

@@ -134,6 +134,9 @@ class TurnPairSettings(Section, frozen=True, kw_only=True):
     rule: Literal["halves", "extremes"] = "halves"
     pairs: Positive = 4
     margin: NotNegative = 0.0
+    """By how much the advantages of a pair differ at least."""
+    spreads: NotNegative = 0.0
+    """The same in standard deviations of the critic's advantages within a turn: fair to critics of any scale."""
 
 
 class EvaluationSettings(Section, frozen=True, kw_only=True):

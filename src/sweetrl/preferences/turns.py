@@ -1,8 +1,9 @@
 """Pairs of single turns, made from what a critic thought of their candidates (paper, section 4.2)."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
+from math import fsum, sqrt
 from typing import NamedTuple
 
 from sweetrl.errors import DataError
@@ -66,6 +67,18 @@ def pair_turns(
         )
         for chosen, rejected in drawn
     ]
+
+
+def typical_spread(ranked: Iterable[CandidateSet]) -> float:
+    """The standard deviation of a critic's advantages within a turn, over all turns: the unit that it thinks in."""
+    squares = count = 0.0
+    for candidates in ranked:
+        if candidates.failure is None:
+            advantages = [each.advantage for each in _ranked(candidates)]
+            mean = fsum(advantages) / len(advantages)
+            squares += fsum((each - mean) ** 2 for each in advantages)
+            count += len(advantages)
+    return sqrt(squares / count) if count else 0.0
 
 
 def _ranked(candidates: CandidateSet) -> list[Ranked]:
