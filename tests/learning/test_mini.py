@@ -37,9 +37,19 @@ def test_any_text_survives_the_tokenizer(text: str) -> None:
     assert TOKENIZER.decode(ids, skip_special_tokens=False) == text
 
 
-def test_words_of_the_benchmark_are_single_tokens() -> None:
-    for text in ("Which letter case is used?", "I WANT TO ANSWER:"):
-        assert len(TOKENIZER(text, add_special_tokens=False)["input_ids"]) == len(text.split()) + 1
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("Which letter case is used?", ["Which", " letter", " case", " is", " used", "?"]),
+        (
+            "I WANT TO ANSWER:\ndef label(text):\n    text = text.upper()\n    return text",
+            ["I WANT TO ANSWER:\n", "def label(text):", "\n    text = text.upper()", "\n    return text"],
+        ),
+    ],
+)
+def test_words_and_lines_of_code_of_the_benchmark_are_single_tokens(text: str, pieces: list[str]) -> None:
+    ids = TOKENIZER(text, add_special_tokens=False)["input_ids"]
+    assert [TOKENIZER.decode([each]) for each in ids] == pieces
 
 
 def test_the_template_leaves_out_instructions() -> None:

@@ -315,8 +315,8 @@ class Dealer:
                 yield from self._fitting(half)
 
     def _padded(self, bundles: Iterable[Bundle]) -> int:
-        rows, lengths = zip(*map(self._size, bundles), strict=True)
-        return sum(rows) * max(lengths)
+        sizes = [self._size(bundle) for bundle in bundles]
+        return sum(rows for rows, _ in sizes) * max(length for _, length in sizes)
 
     def _length(self, bundle: Bundle) -> int:
         return self._size(bundle)[1]
