@@ -267,13 +267,13 @@ def test_candidates_share_a_history_and_get_the_scores_of_whole_sequences(made, 
     history = episode("red", 0).history(1)
     encoded = encoder.candidates(history, ["<html>one</html>", "", "Yes, and then some more of it?"])
     seen = pictures.inputs([shown], torch.tensor([encoded.prefix]))
-    found = candidate_scores(model, encoded.prefix, encoded.continuations, CriticKind.REGRESSION, seen)
+    [found] = candidate_scores(model, [encoded], CriticKind.REGRESSION, seen)
     wanted = []
     for each in encoded.continuations:
         marks = [-1] * len(encoded.prefix) + [0] * len(each)
         whole = EncodedSequence(encoded.prefix + each, marks, picture=shown)
         wanted += scores(model, collate_seeing([Example("a", (whole,))], pictures)).tolist()
-    assert found.tolist() == pytest.approx(wanted, abs=1e-5)
+    assert found == pytest.approx(wanted, abs=1e-5)
 
 
 # ---------------------------------------------------------------- training
