@@ -18,7 +18,7 @@ help: ## list these commands
 install: $(COMPLETE) ## make .venv with everything that the tests and checks need
 	@scripts/install-web-assets
 
-quickstart: $(LEARNING) ## train SWEET-RL and its baselines on the built-in benchmark; about eight minutes
+quickstart: $(LEARNING) ## train SWEET-RL and its baselines on the built-in benchmark; about seven minutes
 	$(BIN)/sweetrl quickstart -o quickstart
 
 test: $(COMPLETE) ## all tests but the slow ones
