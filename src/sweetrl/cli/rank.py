@@ -96,7 +96,8 @@ async def _rank(
             **settings,
         }
         with open_output(output, CandidateSet, command="rank", config=config, quiet=quiet) as log:
-            drawn = read_records(candidates, CandidateSet)
+            # They were written as they came about. What is judged together shall not depend on that.
+            drawn = sorted(read_records(candidates, CandidateSet), key=lambda each: each.id)
             ranked = rank_candidates(drawn, stored, tasks, critic, concurrency=concurrency, skip=log.has)
             await fill(log, ranked, tally, total=total, quiet=quiet)
     return tally
