@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -192,13 +193,19 @@ def test_memory_that_plain_code_leaves_in_caches_is_not_missing_later(sandbox: S
     assert run(sandbox, large) == [Returned(b"67108864")]
 
 
+def resident_of(sandbox: Sandbox, plain: str) -> Any:
+    """The process that plain code shares; one that a busy machine kept waiting was given up, and the next is it."""
+    for _ in range(5):
+        assert run(sandbox, plain) == [Returned(b"3")]
+        if (resident := sandbox._workers[0].resident) is not None:
+            return resident
+    raise AssertionError("no process stays for plain code")
+
+
 def test_a_process_that_does_not_come_back_is_replaced(sandbox: Sandbox) -> None:
     """Whatever keeps it busy: a job too large for the pipe must not wait for it for ever."""
     plain = "def solve(x):\n    return x\n"
-    assert run(sandbox, plain) == [Returned(b"3")]
-    worker = sandbox._workers[0]
-    assert worker.resident is not None
-    process = worker.resident._zygote.ask_process()
+    process = resident_of(sandbox, plain)._zygote.ask_process()
     assert process is not None
     signal.pidfd_send_signal(process, signal.SIGSTOP)
     os.close(process)
@@ -209,9 +216,7 @@ def test_a_process_that_does_not_come_back_is_replaced(sandbox: Sandbox) -> None
 
 def test_a_process_that_has_died_in_between_is_replaced(sandbox: Sandbox) -> None:
     plain = "def solve(x):\n    return x\n"
-    run(sandbox, plain)
-    worker = sandbox._workers[0]
-    assert worker.resident is not None
-    assert worker.resident._zygote.end(kill=True) == -9
-    worker.resident._zygote._early_end = -9  # as if nobody had asked
+    resident = resident_of(sandbox, plain)
+    assert resident._zygote.end(kill=True) == -9
+    resident._zygote._early_end = -9  # as if nobody had asked
     assert run(sandbox, plain) == [Returned(b"3")]
