@@ -11,16 +11,18 @@ from msgspec import Struct
 
 from sweetrl.seeds import derive_seed
 from sweetrl.tasks.mini_backend.facts import IRRELEVANT, Fact, Family
-from sweetrl.tasks.mini_backend.making import function_source, read_choice
+from sweetrl.tasks.mini_backend.making import function_source, read_choice, reference_of
 from sweetrl.tasks.mini_backend.speech import FRAMES, IGNORANCE
-from sweetrl.types import BackendSecret, Message, Role, Task
+from sweetrl.types import Message, Role, Task
 
 
 class Habits(Struct, frozen=True, kw_only=True):
     """How the programmer of the corpus behaves: chances of what it does at a turn."""
 
     understands: int = 1
-    """How many of the cues of a fact it takes as hints; the only number here that is no chance."""
+    """How many of the cues of a fact it takes as hints; no chance, unlike the others."""
+    reads_reference: bool = False
+    """Whether it takes what the reference settles as hints, in place of the request."""
     follow: float = 0.7
     """That a question follows a hint that it understands and did not ask about yet."""
     wander: float = 0.9
@@ -34,7 +36,7 @@ class Habits(Struct, frozen=True, kw_only=True):
 
 
 HABITS = Habits()
-KNOWING = Habits(follow=1.0, repeat=0.0, hurry=0.0, finish=1.0)
+KNOWING = Habits(reads_reference=True, follow=1.0, repeat=0.0, hurry=0.0, finish=1.0)
 """Of a programmer who has read the reference: asks for what it settles, and for nothing else."""
 HABITUAL = 2
 """How many ways of asking about a fact the programmer has."""
@@ -55,13 +57,10 @@ class _Programmer:
         self._task = task
         self._rng = rng
         self._habits = habits
-        self._family, choice = read_choice(_reference(task))
+        self._family, choice = read_choice(reference_of(task))
         self._choice = dict(choice)
-        self._hints = (
-            list(self._choice)
-            if habits == KNOWING
-            else cued_facts(task.request, self._family, understood=habits.understands)
-        )
+        understood = cued_facts(task.request, self._family, understood=habits.understands)
+        self._hints = list(self._choice) if habits.reads_reference else understood
         self._asked: list[Fact] = []
         self._irrelevant = rng.sample(IRRELEVANT, len(IRRELEVANT))
 
@@ -105,15 +104,10 @@ class _Programmer:
     def _answer(self) -> str:
         told = [fact for fact in self._family.facts if fact in self._asked and fact in self._choice]
         steps = [self._choice[fact].code for fact in told]
-        name = _reference(self._task).removeprefix("def ").partition("(")[0]
+        name = reference_of(self._task).removeprefix("def ").partition("(")[0]
         return ANSWER + function_source(self._family, name, steps)
 
 
 def cued_facts(request: str, family: Family, *, understood: int | None = None) -> list[Fact]:
     """The facts that a request hints at, to somebody who understands the first few cues of each, or all."""
     return [fact for fact in family.facts if any(cue in request for cue in fact.cues[:understood])]
-
-
-def _reference(task: Task) -> str:
-    assert isinstance(task.secret, BackendSecret)
-    return task.secret.reference

@@ -108,6 +108,13 @@ def read_choice(reference: str) -> tuple[Family, Choice]:
     return known[0][0], tuple((fact, value) for _, fact, value in known)
 
 
+def reference_of(task: Task) -> str:
+    """The function that a task wants."""
+    if not isinstance(task.secret, BackendSecret):
+        raise TypeError(f"{task.id}: not a programming task")
+    return task.secret.reference
+
+
 def function_name(request: str) -> str:
     """The name of the function that a request asks for."""
     call = _CALL.search(request)

@@ -6,8 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from sweetrl.seeds import derive_seed
 from sweetrl.tasks.mini_backend.facts import FAMILIES, IRRELEVANT, Fact, Family
-from sweetrl.tasks.mini_backend.making import family_of, function_name, function_source, read_choice
-from sweetrl.types import BackendSecret, Message, Role, Task
+from sweetrl.tasks.mini_backend.making import (
+    family_of,
+    function_name,
+    function_source,
+    read_choice,
+    reference_of,
+)
+from sweetrl.types import Message, Role, Task
 
 FRAMES = ("It should {phrase}.", "Please let it {phrase}.", "I want it to {phrase}.", "Let it {phrase}.")
 IGNORANCE = ("I do not know.", "That is not decided.", "Nothing is said about that.", "No idea, sorry.")
@@ -15,7 +21,7 @@ IGNORANCE = ("I do not know.", "That is not decided.", "Nothing is said about th
 
 def hidden_facts(task: Task) -> frozenset[str]:
     """The names of the facts that matter for a task."""
-    _, choice = read_choice(_reference(task))
+    _, choice = read_choice(reference_of(task))
     return frozenset(fact.name for fact, _ in choice)
 
 
@@ -27,7 +33,7 @@ def asked_fact(text: str) -> str | None:
 
 def reply_to(task: Task, question: str, seed: int) -> str:
     """What the collaborator says: the truth in one of several wordings, or that it does not know."""
-    family, choice = read_choice(_reference(task))
+    family, choice = read_choice(reference_of(task))
     rng = random.Random(derive_seed("mini-backend reply", seed))  # noqa: S311  wording, no secrets
     asked = understand(question, [family])
     for fact, value in choice:
@@ -84,9 +90,3 @@ def _evidence(fact: Fact, lowered: str) -> int:
 
 def _by_question() -> dict[str, Fact]:
     return {question: fact for family in FAMILIES for fact in family.facts for question in fact.questions}
-
-
-def _reference(task: Task) -> str:
-    if not isinstance(task.secret, BackendSecret):
-        raise TypeError(f"{task.id}: not a programming task")
-    return task.secret.reference

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from sweetrl.tasks.mini_backend.corpus import HABITS, TURN_LIMIT, Habits, cued_facts
+from sweetrl.tasks.mini_backend.corpus import ANSWER, HABITS, TURN_LIMIT, Habits, cued_facts
 from sweetrl.tasks.mini_backend.facts import Fact
-from sweetrl.tasks.mini_backend.making import read_choice
+from sweetrl.tasks.mini_backend.making import read_choice, reference_of
 from sweetrl.tasks.mini_backend.speech import understand
-from sweetrl.types import BackendSecret, Message, Role, Task
+from sweetrl.types import Message, Role, Task
 
-ANSWER = "I WANT TO ANSWER:"
+_MARKER = ANSWER.strip()
 
 
 class Unasked(NamedTuple):
@@ -41,10 +41,10 @@ def turn_worth(task: Task, history: Sequence[Message], output: str) -> float:
 
 
 def _after(task: Task, known: frozenset[Fact], turn: int, output: str) -> float:
-    _, marker, answer = output.partition(ANSWER)
+    _, marker, answer = output.partition(_MARKER)
     if marker or turn + 1 >= TURN_LIMIT:
-        return float(answer.strip() == _reference(task))
-    family, _ = read_choice(_reference(task))
+        return float(answer.strip() == reference_of(task))
+    family, _ = read_choice(reference_of(task))
     asked = understand(output, [family])
     return chance_of_success(_unasked(task, known | ({asked} if asked else set())), turn + 1)
 
@@ -78,13 +78,13 @@ def _mean(unasked: Unasked, kinds: Sequence[str], turn: int, habits: Habits, non
 
 
 def _asked(task: Task, history: Sequence[Message]) -> frozenset[Fact]:
-    family, _ = read_choice(_reference(task))
+    family, _ = read_choice(reference_of(task))
     found = (understand(message.text, [family]) for message in history if message.role is Role.ASSISTANT)
     return frozenset(fact for fact in found if fact is not None)
 
 
 def _unasked(task: Task, known: frozenset[Fact]) -> Unasked:
-    family, choice = read_choice(_reference(task))
+    family, choice = read_choice(reference_of(task))
     left = set(family.facts) - known
     matter = left & {fact for fact, _ in choice}
     suspected = left & set(cued_facts(task.request, family, understood=HABITS.understands))
@@ -94,8 +94,3 @@ def _unasked(task: Task, known: frozenset[Fact]) -> Unasked:
         len(suspected - matter),
         len(left - matter - suspected),
     )
-
-
-def _reference(task: Task) -> str:
-    assert isinstance(task.secret, BackendSecret)
-    return task.secret.reference
