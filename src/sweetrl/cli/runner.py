@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     from sweetrl.config import ServerSettings
 
 POLL_SECONDS = 0.05
-GRACE_SECONDS = 10.0
-"""How long stages have to end by themselves after a Ctrl-C, which most often they got too."""
+GRACE_SECONDS = 60.0
+"""How long stages have to end by themselves after an interrupt that does not come from a terminal.
+
+Most often they got it too, and finish what they have begun; but it may have been sent to this process alone.
+"""
+MOST_INTERRUPTS = 3
+"""The first Ctrl-C lets a stage finish what it has begun, the second drops that, and this one ends the stage."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 """Variables that say how many threads a stage computes with."""
 INTERRUPTED = (130, -signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGTERM)
@@ -216,7 +221,7 @@ class _Signals:
     """Ctrl-C and SIGTERM, noted and not raised, so that no stage gets lost in the middle of its start."""
 
     def __init__(self) -> None:
-        self.came = False
+        self._count = 0
         self._deadline = float("inf")
         self._raising = False
         self._before: dict[int, Any] = {}
@@ -233,11 +238,18 @@ class _Signals:
             signal.signal(number, handler)
 
     def _note(self, number: int, _: object) -> None:
-        at_once = self.came or number == signal.SIGTERM
-        self.came = True
-        self._deadline = time.monotonic() + (0.0 if at_once else GRACE_SECONDS)
+        self._count += 1
+        if number == signal.SIGTERM or self._count >= MOST_INTERRUPTS:
+            self._deadline = time.monotonic()
+        elif not sys.stderr.isatty():
+            self._deadline = time.monotonic() + GRACE_SECONDS
         if self._raising:
             raise KeyboardInterrupt
+
+    @property
+    def came(self) -> bool:
+        """Whether there was any."""
+        return self._count > 0
 
     @contextlib.contextmanager
     def raised(self) -> Iterator[None]:
