@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sweetrl.seeds import derive_seed
 from sweetrl.tasks.mini_backend.facts import IRRELEVANT, Fact, Family
-from sweetrl.tasks.mini_backend.making import function_source, read_choice, reference_of
+from sweetrl.tasks.mini_backend.making import function_name, function_source, read_choice, reference_of
 from sweetrl.tasks.mini_backend.speech import FRAMES, IGNORANCE
 from sweetrl.types import Message, Role, Task
 
@@ -104,8 +104,7 @@ class _Programmer:
     def _answer(self) -> str:
         told = [fact for fact in self._family.facts if fact in self._asked and fact in self._choice]
         steps = [self._choice[fact].code for fact in told]
-        name = reference_of(self._task).removeprefix("def ").partition("(")[0]
-        return ANSWER + function_source(self._family, name, steps)
+        return ANSWER + function_source(self._family, function_name(self._task.request), steps)
 
 
 def cued_facts(request: str, family: Family, *, understood: int | None = None) -> list[Fact]:
