@@ -112,7 +112,7 @@ def test_each_command_reads_what_the_one_before_it_wrote(sweetrl: Sweetrl, folde
 
 
 @pytest.mark.parametrize("kept", [0, 1, 5, 7])
-def test_a_file_ranked_again_or_in_two_parts_has_the_same_bytes(
+def test_a_file_ranked_again_in_two_parts_or_backwards_has_the_same_bytes(
     sweetrl: Sweetrl, folder: Path, kept: int
 ) -> None:
     questions = ("Why?", "What is added?", "What is added?", "I WANT TO ANSWER: def f(x): return x")
@@ -136,6 +136,11 @@ def test_a_file_ranked_again_or_in_two_parts_has_the_same_bytes(
     (folder / "cut.jsonl").write_bytes(b"".join(lines[:kept]) + lines[kept][:20])
     assert sweetrl(*given, folder / "cut.jsonl").code == 0
     assert (folder / "cut.jsonl").read_bytes() == whole
+
+    backwards = b"".join(reversed(content.splitlines(keepends=True)))
+    (folder / "candidates.jsonl").write_bytes(backwards)
+    assert sweetrl(*given, folder / "backwards.jsonl").code == 0
+    assert (folder / "backwards.jsonl").read_bytes() == whole
 
 
 def test_a_turn_that_the_critic_cannot_read_is_recorded_and_the_others_are_ranked(
