@@ -48,17 +48,22 @@ def test_every_method_leaves_a_finished_model(sweetrl, files: Files, seed_model,
     assert "was finished" in again.err
 
 
-def test_a_policy_can_imitate_the_answers_that_succeeded(sweetrl, files: Files, seed_model, tmp_path) -> None:
-    options = ["--model", seed_model, *files.options("policy"), *QUICK]
-    outcomes = ["--episodes", files.episodes, "--verdicts", files.verdicts]
+@pytest.mark.parametrize("method", ["policy", "dpo"])
+def test_answers_that_succeeded_can_be_imitated_beside_pairs(
+    method, sweetrl, files: Files, seed_model, tmp_path
+) -> None:
+    options = ["--model", seed_model, *files.options(method), *QUICK]
+    outcomes = ["--verdicts", files.verdicts]
+    if method == "policy":
+        outcomes += ["--episodes", files.episodes]
     imitated, plain = tmp_path / "imitated", tmp_path / "plain"
-    assert sweetrl("train", "policy", *options, "--imitation", "1", *outcomes, "-o", imitated).code == 0
-    assert sweetrl("train", "policy", *options, "-o", plain).code == 0
+    assert sweetrl("train", method, *options, "--imitation", "1", *outcomes, "-o", imitated).code == 0
+    assert sweetrl("train", method, *options, "-o", plain).code == 0
     with_answers, without = (json.loads((each / "sweetrl.json").read_text()) for each in (imitated, plain))
     assert with_answers["examples"] == without["examples"] + 6
-    assert sorted(with_answers["data"]) == ["episodes", "turn pairs", "verdicts"]
+    assert sorted(with_answers["data"]) == sorted({*without["data"], "episodes", "verdicts"})
     for wrong in (["--imitation", "1"], outcomes):
-        finished = sweetrl("train", "policy", *options, *wrong, "-o", tmp_path / "wrong")
+        finished = sweetrl("train", method, *options, *wrong, "-o", tmp_path / "wrong")
         assert (finished.code, finished.err.count("\n")) == (2, 1)
         assert "--imitation" in finished.err
 

@@ -23,7 +23,6 @@ NAMES = (
 
 _UNSENT = {
     "rft": ("launcher", "beta", "nll", "imitation"),
-    "dpo": ("launcher", "imitation"),
     "critic": ("launcher", "imitation"),
 }
 """Numbers that a method does not take."""
@@ -223,6 +222,8 @@ class _Road:
                 learnt |= {"episodes": self._episodes, "verdicts": places.verdicts}
         elif recipe.method == "dpo":
             learnt = given | {"pairs": places.pairs}
+            if settings.imitation:
+                learnt |= {"verdicts": places.verdicts}
         else:
             learnt = given | {"verdicts": places.verdicts}
         return self._train(

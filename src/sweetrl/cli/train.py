@@ -133,6 +133,14 @@ BetaOption = Annotated[
     float | None, typer.Option("--beta", min=0, help="How strongly preferences count against the seed model.")
 ]
 NllOption = Annotated[float | None, typer.Option("--nll", min=0, help="Weight of imitating what was chosen.")]
+ImitationOption = Annotated[
+    float | None,
+    typer.Option("--imitation", min=0, help="Weight of imitating answers that succeeded, with --verdicts."),
+]
+SuccessesOption = Annotated[
+    Path | None,
+    typer.Option("--verdicts", metavar="VERDICTS", help="Which dialogues succeeded, for --imitation."),
+]
 
 
 @_method
@@ -159,12 +167,13 @@ def dpo(
     agent_prompt: AgentPrompt = None,
     beta: BetaOption = None,
     nll: NllOption = None,
+    imitation: ImitationOption = None,
+    verdicts: SuccessesOption = None,
     common: Common,
 ) -> None:
     """Prefer whole dialogues to others (multi-turn DPO)."""
-    _training().prefer_dialogues(
-        common, pairs, episodes, tasks, kind, agent_prompt, {"beta": beta, "nll": nll}
-    )
+    settings = {"beta": beta, "nll": nll, "imitation": imitation}
+    _training().prefer_dialogues(common, pairs, episodes, verdicts, tasks, kind, agent_prompt, settings)
 
 
 @_method
@@ -229,19 +238,12 @@ def policy(
     agent_prompt: AgentPrompt = None,
     beta: BetaOption = None,
     nll: NllOption = None,
-    imitation: Annotated[
-        float | None,
-        typer.Option(
-            "--imitation", min=0, help="Weight of imitating answers that succeeded; needs the two below."
-        ),
-    ] = None,
+    imitation: ImitationOption = None,
     episodes: Annotated[
         Path | None,
-        typer.Option("--episodes", metavar="EPISODES", help="Dialogues whose answers to imitate."),
+        typer.Option("--episodes", metavar="EPISODES", help="Dialogues to imitate, for --imitation."),
     ] = None,
-    verdicts: Annotated[
-        Path | None, typer.Option("--verdicts", metavar="VERDICTS", help="Which of them succeeded.")
-    ] = None,
+    verdicts: SuccessesOption = None,
     common: Common,
 ) -> None:
     """Prefer single turns to others, as a critic ranked them (turn-wise DPO)."""

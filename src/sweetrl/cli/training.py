@@ -53,19 +53,24 @@ def prefer_dialogues(
     common: "Common",
     pairs: Path,
     episodes: Path,
+    verdicts: Path | None,
     tasks: str | None,
     kind: str | None,
     prompt_file: Path | None,
     settings: dict[str, Any],
 ) -> None:
-    """Multi-turn DPO."""
-    from sweetrl.learning.datasets import dialogue_pairs
+    """Multi-turn DPO, and imitation of the answers that succeeded if it has a weight."""
+    from sweetrl.learning.datasets import dialogue_pairs, successful
+
+    _check_imitation(settings["imitation"], {"--verdicts": verdicts})
 
     def examples(encoding: "Encoding") -> "Dataset":
         stored = inputs.load_episodes(episodes, inputs.tasks_or_none(tasks))
-        return dialogue_pairs(read_records(pairs, EpisodePair), stored, encoding)
+        right = () if verdicts is None else successful(stored, read_records(verdicts, Verdict))
+        return dialogue_pairs(read_records(pairs, EpisodePair), stored, encoding, successes=right)
 
-    run = Run(common, "dpo", settings, {"pairs": pairs, "episodes": episodes})
+    given = {"pairs": pairs, "episodes": episodes, "verdicts": verdicts}
+    run = Run(common, "dpo", settings, _present(given))
     run.train(examples, system=_system(common, kind, prompt_file, episodes, tasks))
 
 
@@ -98,8 +103,7 @@ def judge(
     fields = [] if vision else ["hidden_information"]
     told.check(needed=fields, offered=fields)
     given = {"pairs": pairs, "verdicts": verdicts, "episodes": episodes}
-    files = {name: path for name, path in given.items() if path is not None}
-    run = Run(common, "critic", settings, files)
+    run = Run(common, "critic", settings, _present(given))
     run.data["tasks"] = inputs.fingerprint_of_tasks(tasks.values())
     run.train(
         examples,
@@ -156,10 +160,7 @@ def prefer_turns(
     from sweetrl.learning.datasets import successful, turn_pairs
 
     given = {"turn pairs": pairs, "episodes": episodes, "verdicts": verdicts}
-    if settings["imitation"] and None in given.values():
-        raise UsageError("--imitation needs the dialogues and what they earned: --episodes and --verdicts")
-    if not settings["imitation"] and (episodes or verdicts):
-        raise UsageError("--episodes and --verdicts are for --imitation; give its weight too")
+    _check_imitation(settings["imitation"], {"--episodes": episodes, "--verdicts": verdicts})
 
     def examples(encoding: "Encoding") -> "Dataset":
         preferred = read_records(pairs, TurnPair)
@@ -168,8 +169,21 @@ def prefer_turns(
         stored = inputs.load_episodes(episodes)
         return turn_pairs(preferred, encoding, successful(stored, read_records(verdicts, Verdict)))
 
-    files = {name: path for name, path in given.items() if path is not None}
-    Run(common, "policy", settings, files).train(examples, system=_system(common, kind, prompt_file))
+    run = Run(common, "policy", settings, _present(given))
+    run.train(examples, system=_system(common, kind, prompt_file))
+
+
+def _check_imitation(weight: float | None, sources: dict[str, Path | None]) -> None:
+    """Right answers are found in files that nothing else needs."""
+    named = " and ".join(sources)
+    if weight and None in sources.values():
+        raise UsageError(f"--imitation needs the dialogues and what they earned; give {named} too")
+    if not weight and any(sources.values()):
+        raise UsageError(f"{named}: only for --imitation; give its weight too")
+
+
+def _present(files: dict[str, Path | None]) -> dict[str, Path]:
+    return {name: path for name, path in files.items() if path is not None}
 
 
 def _system(

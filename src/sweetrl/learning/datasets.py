@@ -113,8 +113,9 @@ def dialogue_pairs(
     episodes: Mapping[str, Episode],
     encoding: Encoding,
     tasks: Mapping[str, Task] | None = None,
+    successes: Iterable[Episode] = (),
 ) -> Dataset:
-    """For multi-turn DPO, and with the `tasks` for a critic: pairs of whole dialogues."""
+    """For multi-turn DPO, with answers to imitate; and with the `tasks` for a critic: pairs of whole dialogues."""
 
     @cache  # one dialogue is in many pairs
     def encoded(episode_id: str, task_id: str) -> tuple[EncodedSequence, ...]:
@@ -129,25 +130,36 @@ def dialogue_pairs(
             for id_ in (pair.chosen, pair.rejected)
         )
         examples.append(Example(pair.id, chosen, rejected, group=pair.task_id, branch=encoding.branch))
+    examples += _answers(successes, encoding)
     return _dataset(examples, "there are no pairs to learn from")
 
 
 def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding, successes: Iterable[Episode] = ()) -> Dataset:
-    """For the policy: pairs of single turns, and the answers of dialogues that succeeded, to imitate.
-
-    Rejected answers are long and wrong for what they leave out; without right ones to hold on to, a policy that
-    learns to avoid them may unlearn to write.
-    """
+    """For the policy: pairs of single turns, and the answers of dialogues that succeeded, to imitate."""
     examples = []
     for pair in pairs:
         chosen, rejected = encoding.turns(pair)
         turn = turn_id(pair.episode_id, pair.turn)
         examples.append(Example(pair.id, (chosen,), (rejected,), group=turn, branch=encoding.branch))
-    for each in successes:
-        turn = turn_id(each.id, len(each.turns) - 1)
-        answer = (encoding.answer(each),)
-        examples.append(Example(f"{each.id} answer", answer, group=turn, branch=encoding.branch))
+    examples += _answers(successes, encoding)
     return _dataset(examples, "there are no turn pairs to learn from")
+
+
+def _answers(successes: Iterable[Episode], encoding: Encoding) -> list[Example]:
+    """The answers of dialogues that succeeded, to imitate beside pairs.
+
+    Rejected answers are long and wrong for what they leave out; without right ones to hold on to, a policy that
+    learns to avoid them may unlearn to write.
+    """
+    return [
+        Example(
+            f"{each.id} answer",
+            (encoding.answer(each),),
+            group=turn_id(each.id, len(each.turns) - 1),
+            branch=encoding.branch,
+        )
+        for each in successes
+    ]
 
 
 def successful(episodes: Mapping[str, Episode], verdicts: Iterable[Verdict]) -> Iterator[Episode]:

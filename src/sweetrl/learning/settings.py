@@ -82,7 +82,7 @@ class TrainingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     nll: Annotated[float, Meta(ge=0)] = 0.01
     """Weight of the negative log-likelihood of what was chosen, per token, in the preference losses."""
     imitation: Annotated[float, Meta(ge=0)] = 0.0
-    """Weight of the negative log-likelihood of answers that succeeded, each an example beside the turn pairs."""
+    """Weight of the negative log-likelihood of answers that succeeded, each an example beside the pairs."""
     max_tokens: Positive = 16384
     """Context: longer histories lose their oldest turns."""
     tokens_per_pass: Positive = 16384
