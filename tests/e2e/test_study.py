@@ -240,6 +240,7 @@ def test_parts_and_seeds_that_are_not_done_are_named_and_in_no_figure(
     command = ("run", recipe, *without_dpo)
     nothing = sweetrl(*command, "--report-only")
     assert (nothing.code, "nothing has been evaluated yet" in nothing.err) == (2, True)
+    assert not (tmp_path / "run").exists()
     assert sweetrl(*command, "--only", "methods").code == 0
     results = results_of(tmp_path / "run")
     assert (list(results["methods"]), results["best_of"]) == (["base"], [])

@@ -11,6 +11,7 @@ from sweetrl.preferences.episodes import (
     best_against_lower,
     pair_episodes,
     reason_for_no_pairs,
+    successes_against_lower,
 )
 from sweetrl.types import Ending, Episode, EpisodePair, Failure, Turn, Verdict, digest
 
@@ -60,6 +61,12 @@ def test_equally_good_programs_are_not_paired():
     assert pairs_of([1.0, 1.0, 0.2]) == [("t#0", "t#2")]
 
 
+def test_every_success_can_be_paired_with_each_program_that_earned_less():
+    found = pairs_of([1.0, 0.9, 1.0, 0.0], successes_against_lower)
+    assert found == [("t#0", "t#1"), ("t#0", "t#3"), ("t#2", "t#1"), ("t#2", "t#3")]
+    assert pairs_of([0.5, 0.9, 0.0], successes_against_lower) == []
+
+
 def test_designs_are_paired_when_they_differ_by_more_than_a_tenth():
     assert pairs_of([0.8, 0.75, 0.6], all_pairs(0.1)) == [("t#0", "t#2"), ("t#1", "t#2")]
 
@@ -77,13 +84,13 @@ def test_the_margin_is_the_difference_of_the_rewards():
     assert pair == EpisodePair(task_id="t", chosen="t#1", rejected="t#0", margin=0.75)
 
 
-@pytest.mark.parametrize("rule", [best_against_lower, all_pairs(0)])
+@pytest.mark.parametrize("rule", [best_against_lower, successes_against_lower, all_pairs(0)])
 def test_an_unscored_dialogue_is_in_no_pair(rule):
     assert pairs_of([None, 1.0, 0.0], rule) == [("t#1", "t#2")]
     assert pairs_of([None, None], rule) == []
 
 
-@pytest.mark.parametrize("rule", [best_against_lower, all_pairs(0)])
+@pytest.mark.parametrize("rule", [best_against_lower, successes_against_lower, all_pairs(0)])
 def test_a_failed_dialogue_is_in_no_pair_even_if_someone_scored_it(rule):
     episodes = [episode("t", 0), episode("t", 1, failed=True)]
     verdicts = [verdict(episodes[0], 1.0), verdict(episodes[1], 0.0)]
@@ -149,6 +156,7 @@ def test_a_verdict_on_another_answer_is_refused():
         ([[0.0, 0.0], [0.0]], best_against_lower, "on each of 2 tasks all dialogues earned the same (0)"),
         ([[1.0, 1.0], [0.5]], all_pairs(), "all dialogues earned the same (from 0.5 to 1)"),
         ([[0.2, 0.9]], best_against_lower, "no task has a success and a dialogue that earned less"),
+        ([[0.2, 0.9]], successes_against_lower, "no task has a success and a dialogue that earned less"),
         ([[0.2, 0.25], [0.1, 0.0]], all_pairs(0.3), "rewards on one task differ by 0.1 at most"),
     ],
 )

@@ -28,6 +28,7 @@ class PairRule(StrEnum):
     """How dialogues are paired."""
 
     BACKEND = "backend"
+    SUCCESSES = "successes"
     FRONTEND = "frontend"
     ALL = "all"
 
@@ -41,7 +42,9 @@ def pairs(
     rule: Annotated[
         PairRule,
         typer.Option(
-            "--rule", help="backend: a success against all that earned less; frontend, all: any two."
+            "--rule",
+            help="backend: the first success against all that earned less; successes: each of them; "
+            "frontend, all: any two.",
         ),
     ] = PairRule.BACKEND,
     margin: Annotated[
@@ -80,12 +83,18 @@ def pairs(
 
 def _rule(rule: PairRule, margin: float | None) -> "tuple[pairing.Rule, float]":
     """The rule as a function, and the margin that it has in the end."""
-    from sweetrl.preferences.episodes import PAPER_MARGIN, all_pairs, best_against_lower
+    from sweetrl.preferences.episodes import (
+        PAPER_MARGIN,
+        all_pairs,
+        best_against_lower,
+        successes_against_lower,
+    )
 
-    if rule is PairRule.BACKEND:
+    of_success = {PairRule.BACKEND: best_against_lower, PairRule.SUCCESSES: successes_against_lower}
+    if rule in of_success:
         if margin is not None:
-            raise UsageError("the rule 'backend' has no margin; leave out --margin, or use --rule all")
-        return best_against_lower, 0.0
+            raise UsageError(f"the rule '{rule}' has no margin; leave out --margin, or use --rule all")
+        return of_success[rule], 0.0
     default = PAPER_MARGIN if rule is PairRule.FRONTEND else 0.0
     used = default if margin is None else margin
     return all_pairs(used), used

@@ -44,8 +44,9 @@ def finish(study: "Study", planned: Plan, *, quiet: bool) -> dict[str, str]:
     from sweetrl.cli.study_report import write_report
 
     folder = Path(study.output)
-    finished = planned.finished(Journal(folder).has)
-    if not any(_points_of(finished)):
+    begun = folder.is_dir()  # a journal would make it
+    finished = planned.finished(Journal(folder).has) if begun else None
+    if finished is None or not any(_points_of(finished)):
         raise UsageError(f"{folder}: nothing has been evaluated yet, so there is nothing to report")
     results = StudyReader(study, finished).results(missing=tuple(_missing(study, planned, finished)))
     write_atomically(folder / RESULTS, msgspec.json.format(msgspec.json.encode(results)) + b"\n")

@@ -47,7 +47,7 @@ class RolloutSettings(Section, frozen=True, kw_only=True):
 class PairSettings(Section, frozen=True, kw_only=True):
     """How dialogues are paired."""
 
-    rule: Literal["backend", "frontend", "all"] = "backend"
+    rule: Literal["backend", "successes", "frontend", "all"] = "backend"
     margin: NotNegative | None = None
 
 

@@ -39,7 +39,13 @@ def best_against_lower(scored: list[Scored]) -> Iterator[EpisodePair]:
     """
     best = max(scored, key=lambda each: each.reward)
     if best.success:
-        yield from (_pair(best, each) for each in scored if best.reward - each.reward > _ROUNDING)
+        yield from _against_lower(best, scored)
+
+
+def successes_against_lower(scored: list[Scored]) -> Iterator[EpisodePair]:
+    """Every dialogue that succeeded against each with a lower reward: more to learn from than the best alone."""
+    for success in (each for each in scored if each.success):
+        yield from _against_lower(success, scored)
 
 
 def all_pairs(margin: float = PAPER_MARGIN) -> Rule:
@@ -51,6 +57,10 @@ def all_pairs(margin: float = PAPER_MARGIN) -> Rule:
                 yield _pair(one, other) if one.reward > other.reward else _pair(other, one)
 
     return rule
+
+
+def _against_lower(chosen: Scored, scored: list[Scored]) -> Iterator[EpisodePair]:
+    return (_pair(chosen, each) for each in scored if chosen.reward - each.reward > _ROUNDING)
 
 
 def _pair(chosen: Scored, rejected: Scored) -> EpisodePair:
@@ -92,7 +102,7 @@ def reason_for_no_pairs(verdicts: Iterable[Verdict], rule: Rule) -> str:
             f"on each of {len(by_task)} tasks all dialogues earned the same ({earned}); hold more of them, "
             f"or let a better agent hold them"
         )
-    if rule is best_against_lower:
+    if rule in (best_against_lower, successes_against_lower):
         return "no task has a success and a dialogue that earned less; --rule all needs no success"
     return f"rewards on one task differ by {widest:.3g} at most; lower --margin"
 
