@@ -2,10 +2,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweetrl.models.local.prefixes import Layers, PrefixStore
+from sweetrl.models.local.prefixes import BLOCK, Layers, PrefixStore
 
 Text = list[int]
-texts = st.lists(st.integers(0, 2), min_size=1, max_size=8)
+OPENING = [token % 3 for token in range(4 * BLOCK)]
+short_texts = st.lists(st.integers(0, 2), min_size=1, max_size=8)
+long_texts = st.builds(lambda length, rest: OPENING[:length] + rest, st.integers(0, 4 * BLOCK), short_texts)
+texts = short_texts | long_texts
 TOKEN_BYTES = 2 * 2 * 4
 """Of the layers below: keys and values, two numbers each, four bytes a number."""
 
@@ -27,7 +30,7 @@ def common(one: Text, other: Text) -> Text:
     return one[:length]
 
 
-@given(st.lists(texts, max_size=12), texts, st.integers(0, 8))
+@given(st.lists(texts, max_size=12), texts, st.integers(0, 5 * BLOCK))
 def test_the_longest_common_beginning_is_found(kept: list[Text], wanted: Text, limit: int) -> None:
     store = PrefixStore(budget=1 << 20)
     for text in kept:
@@ -36,6 +39,25 @@ def test_the_longest_common_beginning_is_found(kept: list[Text], wanted: Text, l
     best = max((len(common(text, wanted[:limit])) for text in kept), default=0)
     assert found.length == best
     assert spelt(found.layers) == wanted[:best]
+
+
+@given(st.lists(st.tuples(st.booleans(), texts), max_size=20), st.integers(0, 6 * BLOCK))
+def test_it_holds_what_a_list_in_order_of_use_would_hold(uses: list[tuple[bool, Text]], tokens: int) -> None:
+    store = PrefixStore(budget=tokens * TOKEN_BYTES)
+    held: list[Text] = []
+    for keep, text in uses:
+        if keep and len(text) <= tokens:
+            held = [each for each in held if text[: len(each)] != each] + [text]
+            while sum(map(len, held)) > tokens:
+                held.pop(0)
+        best = max(reversed(held), key=lambda each: len(common(each, text)), default=[])
+        if keep:
+            store.keep(text, layers_of(text))
+        if common(best, text):
+            held.remove(best)
+            held.append(best)
+        assert store.longest(text, limit=len(text)).length == len(common(best, text))
+        assert len(store) == len(held)
 
 
 @given(st.lists(texts, max_size=20), st.integers(0, 20))
