@@ -229,7 +229,8 @@ class StudyReader:
                 assert run.learnt is not None
                 groups.setdefault(self._of_any_seed(run.learnt, run.seed), []).append(run)
             sized = [(_mean_size(runs), runs) for runs in groups.values()]
-            yield from self._curve(name, label, sorted(sized, key=lambda point: point[0]))
+            if len(sized) > 1:  # the whole alone is in the table of methods
+                yield from self._curve(name, label, sorted(sized, key=lambda point: point[0]))
 
     def _of_any_seed(self, path: Path, seed: int) -> Path:
         return path.relative_to(Path(self._study.output) / f"seed-{seed}")

@@ -37,12 +37,24 @@ def study_page(results: StudyResults, plots: str) -> tuple[str, dict[str, str]]:
 
 def missing_text(missing: Sequence[Missing]) -> str:
     """What is not done yet, in one sentence; empty if nothing is."""
-    parts: dict[str, list[str]] = {}
+    parts: dict[str, dict[tuple[int, ...], list[str]]] = {}
     for each in missing:
-        seeds = "seed" if len(each.seeds) == 1 else "seeds"
-        parts.setdefault(each.part, []).append(f"{each.label} ({seeds} {', '.join(map(str, each.seeds))})")
-    listed = "; ".join(f"{part}: {', '.join(names)}" for part, names in parts.items())
+        parts.setdefault(each.part, {}).setdefault(each.seeds, []).append(each.label)
+    listed = "; ".join(f"{part}: {_by_seeds(groups)}" for part, groups in parts.items())
     return f"Not finished and in no figure: {listed}." if listed else ""
+
+
+def _by_seeds(groups: Mapping[tuple[int, ...], Sequence[str]]) -> str:
+    return ", ".join(f"{', '.join(labels)} ({_seeds(seeds)})" for seeds, labels in groups.items())
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    """The numbers, in short if they are many in a row."""
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return f"seeds {', '.join(map(str, seeds))}"
 
 
 @dataclass
