@@ -1,6 +1,7 @@
 """Whole studies on the tiny model that ships: all their parts, killed and resumed, and the quickstart."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -255,6 +256,25 @@ def test_parts_and_seeds_that_are_not_done_are_named_and_in_no_figure(
     assert f"**Not finished and in no figure: {said}**" in page
     assert "seed 0" in page.partition("##")[0]
     assert not (tmp_path / "run" / "seed-1").exists()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_page_keeps_what_an_earlier_run_measured(sweetrl: Sweetrl, tmp_path: Path) -> None:
+    page = tmp_path / "docs" / "study.md"
+    methods = "methods={base={learner='none'}, again={learner='none', table='ablations'}}"
+    command = ("run", written(tmp_path, UNTRAINED), "--set", methods, "--set", f"page={page}")
+    assert sweetrl(*command, "--only", "methods").code == 0
+    shutil.rmtree(tmp_path / "run")
+    assert sweetrl(*command, "--only", "ablations").code == 0
+    text = page.read_text()
+    assert "Measured in an earlier run with the same settings: methods: base." in text
+    assert all(f"\n| {name} | " in text for name in ("base", "again"))
+    assert list(results_of(tmp_path / "run")["methods"]) == ["again"]
+    page.with_suffix(".json").write_text('{"schema":')
+    ended = sweetrl(*command, "--report-only")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert f"{page.with_suffix('.json')}: not the results of a study" in ended.err
+    assert page.read_text() == text
 
 
 def test_parts_that_a_study_does_not_have_are_refused(sweetrl: Sweetrl, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sweetrl.cli.credit_quality import joined
 from sweetrl.cli.evaluate import METRICS, fact_tracker
 from sweetrl.cli.journal import Journal
 from sweetrl.cli.study import PARTS, Evaluated, Plan
-from sweetrl.errors import UsageError
+from sweetrl.errors import DataError, UsageError
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.records import read_lines, read_records, unreadable, write_atomically
 from sweetrl.types import RunMetrics, TurnValues, Verdict
@@ -49,9 +49,9 @@ def finish(study: "Study", planned: Plan, *, quiet: bool) -> dict[str, str]:
     if finished is None or not any(_points_of(finished)):
         raise UsageError(f"{folder}: nothing has been evaluated yet, so there is nothing to report")
     results = StudyReader(study, finished).results(missing=tuple(_missing(study, planned, finished)))
-    write_atomically(folder / RESULTS, msgspec.json.format(msgspec.json.encode(results)) + b"\n")
+    _write_results(results, folder / RESULTS)
     page = folder / PAGE if study.page is None else Path(study.page)
-    _write_page(results, page)
+    _write_page(results if study.page is None else _gather(results, page.with_suffix(".json")), page)
     written = {"results": str(folder / RESULTS), "page": str(page)}
     if results.methods:
         written["report"] = str(write_report(study, finished, results))
@@ -59,6 +59,26 @@ def finish(study: "Study", planned: Plan, *, quiet: bool) -> dict[str, str]:
         for name, path in written.items():
             console.note(f"{name}: {path}")
     return written
+
+
+def _write_results(results: "StudyResults", path: Path) -> None:
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(results)) + b"\n")
+
+
+def _gather(results: "StudyResults", path: Path) -> "StudyResults":
+    """With what earlier runs left beside the page, where the same is kept for later ones."""
+    from sweetrl.evaluation.gathered import gathered
+    from sweetrl.evaluation.studies import StudyResults
+
+    if path.exists():
+        try:
+            earlier = msgspec.json.decode(path.read_bytes(), type=StudyResults)
+        except msgspec.DecodeError as error:
+            raise DataError(f"not the results of a study: {error}; move it away", path=path) from None
+        results = gathered(results, earlier)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write_results(results, path)
+    return results
 
 
 def _write_page(results: "StudyResults", page: Path) -> None:
@@ -86,7 +106,7 @@ def _missing(study: "Study", planned: Plan, finished: Plan) -> "Iterator[Missing
             seeds.setdefault((part, name), {})[seed] = None
     for (part, name), found in sorted(seeds.items(), key=lambda each: PARTS.index(each[0][0])):
         label = labels.get(part, study.methods)[name].label or name
-        yield Missing(part=part, label=label, seeds=tuple(found))
+        yield Missing(part=part, name=name, label=label, seeds=tuple(found))
 
 
 def _points_of(planned: Plan) -> Iterator[tuple[str, str, int, Path]]:

@@ -74,9 +74,17 @@ class Missing(Struct, frozen=True, kw_only=True):
 
     part: str
     """Of the study, such as `methods` or `best_of`."""
+    name: str
+    """Of the method or critic, as is `label`."""
     label: str
-    """Of the method or critic."""
     seeds: tuple[int, ...]
+
+
+class Earlier(Struct, frozen=True, kw_only=True):
+    """What comes from an earlier run with the same settings."""
+
+    part: str
+    label: str
 
 
 class StudyResults(Struct, frozen=True, kw_only=True):
@@ -101,6 +109,7 @@ class StudyResults(Struct, frozen=True, kw_only=True):
     off_policy_steps: tuple[Step, ...] = ()
     credit: dict[str, CriticResult] = {}
     missing: tuple[Missing, ...] = ()
+    earlier: tuple[Earlier, ...] = ()
     settings: dict[str, Any] = {}
     """The whole study as it was run."""
 

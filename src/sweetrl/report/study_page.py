@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from sweetrl.evaluation.studies import Curve, MethodResult, Missing, Step, StudyResults
+from sweetrl.evaluation.studies import Curve, Earlier, MethodResult, Missing, Step, StudyResults
 from sweetrl.report import charts
 from sweetrl.report.contents import MEASURES, Figure, Measure, Point, Series
 from sweetrl.report.plots import bar_plot, line_plot
@@ -42,6 +42,14 @@ def missing_text(missing: Sequence[Missing]) -> str:
         parts.setdefault(each.part, {}).setdefault(each.seeds, []).append(each.label)
     listed = "; ".join(f"{part}: {_by_seeds(groups)}" for part, groups in parts.items())
     return f"Not finished and in no figure: {listed}." if listed else ""
+
+
+def _earlier_text(earlier: Sequence[Earlier]) -> str:
+    parts: dict[str, list[str]] = {}
+    for each in earlier:
+        parts.setdefault(each.part, []).append(each.label)
+    listed = "; ".join(f"{part}: {', '.join(labels)}" for part, labels in parts.items())
+    return f"Measured in an earlier run with the same settings: {listed}."
 
 
 def _by_seeds(groups: Mapping[tuple[int, ...], Sequence[str]]) -> str:
@@ -91,6 +99,8 @@ class _Page:
             yield f"**{broken} dialogues failed or could not be scored; they are in no figure.**"
         if results.missing:
             yield f"**{_text(missing_text(results.missing))}**"
+        if results.earlier:
+            yield _text(_earlier_text(results.earlier))
 
     def _all(self) -> list[MethodResult]:
         return [*self.results.methods.values(), *self.results.off_policy.values()]

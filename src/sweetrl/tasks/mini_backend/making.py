@@ -76,11 +76,14 @@ def make_tasks(split: str, count: int, seed: int = 0, difficulty: Difficulty = D
         cued, choice = _draw(rng, family, difficulty)
         name = rng.choice(family.functions)
         request = _request(rng, family, name, cued)
-        arguments = _telling_arguments(rng, family, choice)
-        if arguments is None or split_of(choice) != split or request in seen:
+        pool = _pool(rng, family)
+        # What costs nothing is asked first: most tasks that are drawn belong to another split.
+        if request in seen or split_of(choice) != split:
             continue
-        seen.add(request)
-        yield _task(split, family, name, request, choice, arguments)
+        arguments = _telling_arguments(family, choice, pool)
+        if arguments is not None:
+            seen.add(request)
+            yield _task(split, family, name, request, choice, arguments)
 
 
 def split_of(choice: Choice) -> str:
@@ -168,9 +171,8 @@ def _task(
 # ---------------------------------------------------------------- calls
 
 
-def _telling_arguments(rng: random.Random, family: Family, choice: Choice) -> list[Any] | None:
+def _telling_arguments(family: Family, choice: Choice, pool: Sequence[Any]) -> list[Any] | None:
     """Arguments on which every function that gets one fact wrong, or leaves it out, differs; None if none do."""
-    pool = _pool(rng, family)
     right = _results(family, [value for _, value in choice], pool)
     wrongs = [_results(family, steps, pool) for steps in _one_wrong(choice)]
     chosen: list[int] = []
