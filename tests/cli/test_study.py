@@ -217,6 +217,14 @@ def test_a_smaller_study_learns_from_a_part_of_the_same_dialogues(planned: Plan)
     assert len([run for run in planned.evaluated if run.part == "sizes" and run.seed == 0]) == 4
 
 
+def test_a_part_may_have_the_first_seeds_alone(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(output=tmp_path / "run").replace("[sizes]", "[sizes]\nseeds = 1"))
+    runs = plan(load_study(path)).evaluated
+    assert {run.seed for run in runs if run.part == "sizes"} == {0}
+    assert {run.seed for run in runs if run.part == "best_of"} == {0, 1}
+
+
 def test_another_model_learns_from_the_agent_s_dialogues_and_draws_its_own_candidates(planned: Plan) -> None:
     name = "seed-0/off_policy"
     assert option(planned, f"{name}/policies/dpo", "--model") == "mini-large"

@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ET
 
 import pytest
+from msgspec.structs import replace
 
 from sweetrl.evaluation.credit import CreditQuality
 from sweetrl.evaluation.studies import CriticResult, Curve, MethodResult, StudyResults, over_seeds, step
@@ -67,6 +68,13 @@ def test_the_tables_hold_the_figures(results: StudyResults) -> None:
     assert page.index("## Ablations") < page.index("| less |") < page.index("mini-large")
     assert "| SWEET | 0.50 (0.50 to 0.50) |" in page
     assert '"seeds": 2' in page
+
+
+def test_a_part_with_fewer_seeds_says_so(results: StudyResults) -> None:
+    settings = results.settings | {"sizes": {"seeds": 1}, "best_of": {"seeds": 2}, "off_policy": None}
+    page, _ = study_page(replace(results, settings=settings), "plots")
+    assert page.count("With seed 0 alone.") == 1
+    assert page.index("## Number of dialogues") < page.index("With seed 0 alone.")
 
 
 def test_labels_are_text_and_not_markup(results: StudyResults) -> None:

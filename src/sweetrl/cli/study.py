@@ -124,7 +124,7 @@ def plan(study: Study) -> Plan:
     planned = Plan()
     seeds = [_Seed(study, seed, planned) for seed in study.run_seeds]
     for part in PARTS:
-        for seed in seeds:
+        for seed in seeds[: study.seeds_of(part)]:
             seed.plan(part)
     return planned
 

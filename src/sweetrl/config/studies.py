@@ -84,7 +84,14 @@ class StudyMethod(Section, frozen=True, kw_only=True):
     """Which table of the results it is in."""
 
 
-class BestOfSettings(Section, frozen=True, kw_only=True):
+class PartSettings(Section, frozen=True, kw_only=True):
+    """A part of a study beside its methods."""
+
+    seeds: Positive | None = None
+    """With the first so many seeds of the study; with all if not given."""
+
+
+class BestOfSettings(PartSettings, frozen=True, kw_only=True):
     """Success of the untrained agent when a critic chooses each turn out of N drafts."""
 
     n: tuple[Positive, ...]
@@ -93,7 +100,7 @@ class BestOfSettings(Section, frozen=True, kw_only=True):
     """In place of the tasks that methods are evaluated on."""
 
 
-class SizeSettings(Section, frozen=True, kw_only=True):
+class SizeSettings(PartSettings, frozen=True, kw_only=True):
     """Success against the number of dialogues to learn from."""
 
     tasks: tuple[Name, ...]
@@ -101,7 +108,7 @@ class SizeSettings(Section, frozen=True, kw_only=True):
     methods: tuple[Name, ...]
 
 
-class OffPolicySettings(Section, frozen=True, kw_only=True):
+class OffPolicySettings(PartSettings, frozen=True, kw_only=True):
     """Another model that learns from the dialogues of the agent."""
 
     model: Name
@@ -109,7 +116,7 @@ class OffPolicySettings(Section, frozen=True, kw_only=True):
     methods: tuple[Name, ...]
 
 
-class CreditSettings(Section, frozen=True, kw_only=True):
+class CreditSettings(PartSettings, frozen=True, kw_only=True):
     """How well critics agree with what the candidates of a turn turn out to be worth."""
 
     tasks: Name
@@ -164,6 +171,12 @@ class Study(Section, frozen=True, kw_only=True):
     def run_seeds(self) -> range:
         """The seed of each run."""
         return range(self.seed, self.seed + self.seeds)
+
+    def seeds_of(self, part: str) -> int:
+        """How many runs have a part, such as `best_of`."""
+        settings = getattr(self, part, None)
+        most = settings.seeds if isinstance(settings, PartSettings) else None
+        return self.seeds if most is None else min(most, self.seeds)
 
     @property
     def base_model(self) -> str:

@@ -146,8 +146,15 @@ class _Page:
         results = self.results
         if results.off_policy:
             yield f"## Another model on the same dialogues: {_text(results.off_policy_model)}"
+            yield from self._fewer_seeds("off_policy")
             yield _method_table(results.off_policy)
             yield from self._steps(results.off_policy_steps)
+
+    def _fewer_seeds(self, part: str) -> Iterator[str]:
+        """What a part says that has not all seeds of the study."""
+        count = (self.results.settings.get(part) or {}).get("seeds")
+        if count is not None and count < len(self.results.seeds):
+            yield f"With {_seeds(self.results.seeds[:count])} alone."
 
     def _steps(self, steps: Sequence[Step]) -> Iterator[str]:
         if not steps:
@@ -180,12 +187,14 @@ class _Page:
         if self.results.best_of:
             yield "## The best of N drafts, by critic"
             yield "Success of the untrained agent when a critic chooses each turn out of N drafts."
+            yield from self._fewer_seeds("best_of")
             yield from self._curves("best_of", self.results.best_of, "drafts of each turn", log=True)
 
     def _sizes(self) -> Iterator[str]:
         if self.results.sizes:
             yield "## Number of dialogues"
             yield "Success against the number of dialogues to learn from."
+            yield from self._fewer_seeds("sizes")
             yield from self._curves("sizes", self.results.sizes, "dialogues")
 
     def _curves(self, name: str, curves: Sequence[Curve], x: str, *, log: bool = False) -> Iterator[str]:
