@@ -3,7 +3,14 @@
 import pytest
 
 from sweetrl.errors import DataError
-from sweetrl.evaluation.metrics import Asking, FactTracker, assess_asking, measure
+from sweetrl.evaluation.metrics import (
+    Asking,
+    FactTracker,
+    assess_asking,
+    measure,
+    useful_by_turn,
+    useful_turns,
+)
 from sweetrl.types import BackendSecret, Ending, Episode, Failure, Kind, Metric, Reply, Task, Turn, Verdict
 
 TRACKER = FactTracker(
@@ -45,6 +52,34 @@ def verdict(of: Episode, reward: float | None) -> Verdict:
         success=reward == 1,
         failure=Failure("score", "SandboxError", "gone") if reward is None else None,
     )
+
+
+# ---------------------------------------------------------------- turn by turn
+
+
+@pytest.mark.parametrize(
+    ("facts", "questions", "useful"),
+    [("ab", "ab", {0, 1}), ("ab", "xa.ab", {1, 4}), ("ab", "", set()), ("", "ab", set())],
+)
+def test_a_turn_is_useful_that_asks_what_matters_for_the_first_time(
+    facts: str, questions: str, useful: set[int]
+) -> None:
+    assert useful_turns(task("t", facts), episode("t", questions), TRACKER) == useful
+
+
+def test_useful_turns_are_shares_of_the_dialogues_on_a_task() -> None:
+    tasks = {name: task(name, "ab") for name in ("t", "u")}
+    held = [
+        episode("t", "ab"),
+        episode("t", "xa", attempt=1),
+        episode("t", "ab", attempt=2, ending=Ending.FAILED),
+        episode("u", ""),
+    ]
+    assert useful_by_turn(tasks, held, TRACKER, 3) == [
+        {"t": 0.5, "u": 0.0},
+        {"t": 1.0, "u": 0.0},
+        {"t": 0.0, "u": 0.0},
+    ]
 
 
 # ---------------------------------------------------------------- one dialogue

@@ -70,6 +70,18 @@ def test_the_tables_hold_the_figures(results: StudyResults) -> None:
     assert '"seeds": 2' in page
 
 
+def test_turns_are_counted_where_facts_are_known(results: StudyResults) -> None:
+    assert "## Turn by turn" not in study_page(results, "plots")[0]
+    useful = (Metric("useful", 0.25, 0.2, 0.3, 10), Metric("useful", 0.75, 0.7, 0.8, 10))
+    asking = replace(results.methods["dpo"], useful=useful)
+    page, plots = study_page(replace(results, methods=results.methods | {"dpo": asking}), "plots")
+    section = page.partition("## Turn by turn")[2].partition("##")[0]
+    assert "|  | 1 | 2 |" in section
+    assert "| DPO | 25.0 (20.0 to 30.0) | 75.0 (70.0 to 80.0) |" in section
+    assert "un\\_trained" not in section
+    assert "useful questions" in plots["turns.svg"]
+
+
 def test_a_part_with_fewer_seeds_says_so(results: StudyResults) -> None:
     settings = results.settings | {"sizes": {"seeds": 1}, "best_of": {"seeds": 2}, "off_policy": None}
     page, _ = study_page(replace(results, settings=settings), "plots")

@@ -132,6 +132,12 @@ class _Report:
     # -------- figures and how it was made
 
     def _figures(self) -> Iterator[Figure]:
+        from sweetrl.evaluation.studies import useful_curves
+
+        useful = useful_curves(self._results.methods)
+        if useful:
+            title = "Questions about what matters and is new, turn by turn"
+            yield _figure(title, "turn", useful, y="share of dialogues")
         if self._results.best_of:
             title = "The best of N drafts, by critic"
             yield _figure(title, "drafts of each turn", self._results.best_of, log=True)
@@ -188,9 +194,11 @@ def _comparison(step: "Step") -> Comparison:
     )
 
 
-def _figure(title: str, x: str, curves: "Sequence[Curve]", *, log: bool = False) -> Figure:
+def _figure(
+    title: str, x: str, curves: "Sequence[Curve]", *, y: str = "success", log: bool = False
+) -> Figure:
     series = tuple(Series(curve.label, tuple(_points(curve))) for curve in curves)
-    return Figure(title, x, "success", series, percent=True, log_x=log)
+    return Figure(title, x, y, series, percent=True, log_x=log)
 
 
 def _points(curve: "Curve") -> Iterator[Point]:

@@ -17,7 +17,7 @@ from sweetrl.cli.study import PARTS, Evaluated, Plan
 from sweetrl.errors import DataError, UsageError
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.records import read_lines, read_records, unreadable, write_atomically
-from sweetrl.types import RunMetrics, TurnValues, Verdict
+from sweetrl.types import Metric, RunMetrics, TurnValues, Verdict
 
 if TYPE_CHECKING:
     from sweetrl.config import Study
@@ -203,9 +203,26 @@ class StudyReader:
             table=method.table,
             figures=figures,
             by_seed={seed: run.metrics for seed, run in measured.items()},
+            useful=tuple(self._useful(runs)),
             failed=sum(run.failed for run in measured.values()),
             unscored=sum(run.unscored for run in measured.values()),
         )
+
+    def _useful(self, runs: Sequence[Evaluated]) -> "Iterator[Metric]":
+        """Turn by turn, how often the agent asks what matters."""
+        from sweetrl.evaluation.crossed import crossed_mean
+        from sweetrl.evaluation.metrics import useful_by_turn
+
+        tables = []
+        for run in runs:
+            tasks = self.tasks(run.tasks)
+            tracker = fact_tracker(tasks)
+            if tracker is None:
+                return
+            episodes = inputs.each_episode(run.folder / "episodes.jsonl", tasks)
+            tables.append(useful_by_turn(tasks, episodes, tracker, self._turn_limit))
+        for number in range(self._turn_limit - 1):  # the last one is the answer
+            yield crossed_mean("useful", [table[number] for table in tables])
 
     def _steps(self, part: str, names: Sequence[str]) -> "Iterator[Step]":
         """From each method to the next, and from the first to the last."""

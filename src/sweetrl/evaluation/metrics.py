@@ -57,6 +57,17 @@ def assess_asking(task: Task, episode: Episode, tracker: FactTracker) -> Asking:
     )
 
 
+def useful_turns(task: Task, episode: Episode, tracker: FactTracker) -> set[int]:
+    """The turns, counted from 0, that ask about a fact that matters and was not asked about before."""
+    unasked, useful = set(tracker.facts(task)), set()
+    for number, turn in enumerate(episode.turns):
+        fact = None if turn.reply is None else tracker.asked(turn.said)
+        if fact in unasked:
+            unasked.remove(fact)
+            useful.add(number)
+    return useful
+
+
 def measure(
     tasks: Mapping[str, Task],
     episodes: Iterable[Episode],
@@ -101,6 +112,19 @@ def figures_by_task(
         "reward": {task: tally.reward(task) for task in tally.answers},
         **{name: sums.means() for name, sums in dialogues.sums().items()},
     }
+
+
+def useful_by_turn(
+    tasks: Mapping[str, Task], episodes: Iterable[Episode], tracker: FactTracker, turn_limit: int
+) -> list[dict[str, float]]:
+    """For each turn, task by task: the share of dialogues in which it asks what matters and is new."""
+    sums = [_Sums() for _ in range(turn_limit)]
+    for episode in episodes:
+        if episode.ending is not Ending.FAILED:
+            useful = useful_turns(tasks[episode.task_id], episode, tracker)
+            for number, each in enumerate(sums):
+                each.add(episode.task_id, number in useful)
+    return [each.means() for each in sums]
 
 
 class _Sums:

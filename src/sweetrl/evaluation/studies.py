@@ -49,17 +49,28 @@ class MethodResult(Struct, frozen=True, kw_only=True):
     """By name, over all seeds."""
     by_seed: dict[str, dict[str, Metric]]
     """The same for each seed."""
+    useful: tuple[Metric, ...] = ()
+    """For each turn but the last, how often it asks about a fact that matters and is new; where facts are known."""
     failed: int
     """Dialogues that broke down."""
     unscored: int
 
 
 class Curve(Struct, frozen=True, kw_only=True):
-    """Success against something."""
+    """A figure, mostly success, against something."""
 
     name: str
     label: str
     points: tuple[tuple[float, Metric], ...]
+
+
+def useful_curves(methods: Mapping[str, MethodResult]) -> tuple[Curve, ...]:
+    """Turn by turn, how often each method asks what matters; of those of which it is known."""
+    return tuple(
+        Curve(name=name, label=method.label, points=tuple(enumerate(method.useful, start=1)))
+        for name, method in methods.items()
+        if method.useful
+    )
 
 
 class CriticResult(Struct, frozen=True, kw_only=True):

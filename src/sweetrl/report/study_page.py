@@ -5,7 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from sweetrl.evaluation.studies import Curve, Earlier, MethodResult, Missing, Step, StudyResults
+from sweetrl.evaluation.studies import (
+    Curve,
+    Earlier,
+    MethodResult,
+    Missing,
+    Step,
+    StudyResults,
+    useful_curves,
+)
 from sweetrl.report import charts
 from sweetrl.report.contents import MEASURES, Figure, Measure, Point, Series
 from sweetrl.report.plots import bar_plot, line_plot
@@ -75,6 +83,7 @@ class _Page:
         """One block of text after the other."""
         yield from self._head()
         yield from self._methods()
+        yield from self._turns()
         yield from self._other_model()
         yield from self._best_of()
         yield from self._sizes()
@@ -197,10 +206,19 @@ class _Page:
             yield from self._fewer_seeds("sizes")
             yield from self._curves("sizes", self.results.sizes, "dialogues")
 
-    def _curves(self, name: str, curves: Sequence[Curve], x: str, *, log: bool = False) -> Iterator[str]:
+    def _turns(self) -> Iterator[str]:
+        curves = useful_curves(self.results.methods)
+        if curves:
+            yield "## Turn by turn"
+            yield "In how many dialogues a turn asks about a fact that matters and was not asked about before."
+            yield from self._curves("turns", curves, "turn", y="useful questions")
+
+    def _curves(
+        self, name: str, curves: Sequence[Curve], x: str, *, y: str = "success", log: bool = False
+    ) -> Iterator[str]:
         series = tuple(Series(curve.label, tuple(_points(curve))) for curve in curves)
-        figure = Figure(name, x, "success", series, percent=True, log_x=log)
-        yield self._plot(name, line_plot(figure), f"Success against {x}")
+        figure = Figure(name, x, y, series, percent=True, log_x=log)
+        yield self._plot(name, line_plot(figure), f"{y.capitalize()} against {x}")
         places = sorted({place for curve in curves for place, _ in curve.points})
         rows = (
             [_text(curve.label), *(_cell(dict(curve.points).get(place), MEASURES[0]) for place in places)]
