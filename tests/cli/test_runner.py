@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from sweetrl.cli import nursery
 from sweetrl.cli import runner as runner_module
 from sweetrl.cli.road import Stage
 from sweetrl.cli.runner import THREADS, Runner
@@ -121,6 +122,19 @@ def test_what_stages_say_is_in_their_logs_and_shown_when_they_fail(
     assert "all is well" not in said
     assert said.count("the reason") == 2
     assert said.count("[1/2] good (0:0") == 1
+
+
+def test_stages_that_cannot_be_forked_start_from_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken() -> None:
+        raise EOFError
+
+    monkeypatch.setattr(nursery.forkserver, "ensure_running", broken)
+    planned = [stage(tmp_path / "a", f"open({str(tmp_path / 'a')!r}, 'w')")]
+    run = WatchedScripts(tmp_path, planned, view=View([1.0]), forked=True, quiet=True)
+    run.run()
+    assert done(run) == ["a"]
 
 
 # ---------------------------------------------------------------- killed

@@ -4,9 +4,22 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 _PR_SET_PDEATHSIG = 1
+
+
+class Child(Protocol):
+    """What is asked of a program that runs."""
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended; that of a signal is negative."""
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+
+    def wait(self) -> int | None:
+        """Wait until it has ended."""
 
 
 def start(

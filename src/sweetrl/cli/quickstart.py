@@ -75,6 +75,7 @@ def quickstart(
 
 def _run(study: "Study", planned: "Plan", jobs: int | None, *, quiet: bool) -> bool:
     """Do what is not done; whether there was anything."""
+    from sweetrl.cli import nursery
     from sweetrl.cli.runner import usable_cores
     from sweetrl.cli.screen import ScreenedRunner, View, in_words, weight
 
@@ -83,7 +84,10 @@ def _run(study: "Study", planned: "Plan", jobs: int | None, *, quiet: bool) -> b
         lambda stage: in_words(study, stage),
     )
     jobs = min(usable_cores(), MOST_JOBS) if jobs is None else jobs
-    runner = ScreenedRunner(Path(study.output), planned.stages, view=view, jobs=jobs, quiet=quiet)
+    forked = nursery.is_possible()
+    runner = ScreenedRunner(
+        Path(study.output), planned.stages, view=view, forked=forked, jobs=jobs, quiet=quiet
+    )
     fresh = runner.has_work
     runner.run()
     return fresh

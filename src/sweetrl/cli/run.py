@@ -2,7 +2,8 @@
 
 Each stage runs as the command that a person would type, in a process of its own: what a stage holds (a model
 on the GPU, a thousand connections) is gone when it ends, a launcher such as torchrun fits in front of it, and
-the log shows commands that can be repeated by hand. Starting Python costs less than a second per stage.
+the log shows commands that can be repeated by hand. Stages side by side are forks of a process that has loaded
+PyTorch (see `nursery`), or each would spend eight seconds on that.
 
 A stage that is done is noted in `run.json` and not started again; one that was interrupted goes on by itself,
 because every command resumes.
@@ -153,13 +154,15 @@ def _run_stages(
     servers: "tuple[ServerSettings, ...]" = (),
 ) -> list[dict[str, Any]]:
     """One stage after the other shows what it says; several at a time are watched from outside."""
+    from sweetrl.cli import nursery
     from sweetrl.cli.runner import Runner
     from sweetrl.cli.screen import ScreenedRunner, View, weight
 
     if asked.jobs == 1:
         return Runner(Path(output), planned, servers, **asdict(asked)).run()
     view = View([weight(*each) for each in zip(recipes, planned, strict=True)])
-    return ScreenedRunner(Path(output), planned, servers, view=view, **asdict(asked)).run()
+    forked = nursery.is_possible()
+    return ScreenedRunner(Path(output), planned, servers, view=view, forked=forked, **asdict(asked)).run()
 
 
 def _refuse_unknown_stages(recipe: "Recipe") -> None:

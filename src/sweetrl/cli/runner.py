@@ -4,7 +4,6 @@ import contextlib
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -44,7 +43,7 @@ def usable_cores() -> int:
 
 @dataclass
 class _Running:
-    process: "subprocess.Popen[bytes]"
+    process: "children.Child"
     servers: contextlib.ExitStack
     started: float
 
@@ -141,7 +140,7 @@ class Runner:
             started = time.monotonic()
             self._running[number] = _Running(self._launch(number), servers.pop_all(), started)
 
-    def _launch(self, number: int) -> "subprocess.Popen[bytes]":
+    def _launch(self, number: int) -> "children.Child":
         # Our standard output is for the one JSON object that --json promises.
         words = [*self._words(number), *(["--quiet"] if self._quiet else [])]
         return children.start(words, output=sys.stderr, variables=self._threads())

@@ -5,7 +5,6 @@ ordinary laptop, and the stages that are done say how fast this machine is. What
 """
 
 import contextlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import children, console, live, progress
+from sweetrl.cli import children, console, live, nursery, progress
 from sweetrl.cli.estimates import cost
 from sweetrl.cli.runner import Runner
 from sweetrl.cli.schedule import Schedule
@@ -22,6 +21,7 @@ from sweetrl.cli.schedule import Schedule
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from sweetrl.cli.children import Child
     from sweetrl.cli.road import Stage
     from sweetrl.config import Recipe, ServerSettings, Study
 
@@ -143,11 +143,14 @@ class ScreenedRunner(Runner):
         servers: "tuple[ServerSettings, ...]" = (),
         *,
         view: View,
+        forked: bool = False,
         jobs: int = 1,
         allow_failures: bool = False,
         quiet: bool = False,
     ) -> None:
+        """With `forked`, stages are forks of a process that has loaded the training stack."""
         super().__init__(folder, planned, servers, jobs=jobs, allow_failures=allow_failures, quiet=quiet)
+        self._forked = forked
         self._words_for = view.words
         self._clock = Clock(view.weights, self._schedule)
         self._screen: _Screen | None = None
@@ -170,15 +173,16 @@ class ScreenedRunner(Runner):
 
     # -------- stages
 
-    def _launch(self, number: int) -> "subprocess.Popen[bytes]":
-        path = self._log(number)
+    def _launch(self, number: int) -> "Child":
+        path, stage = self._log(number), self._planned[number]
         path.parent.mkdir(parents=True, exist_ok=True)
+        variables = self._threads() | {progress.VARIABLE: str(self._told / str(number))}
         with path.open("ab") as log:
             self._said[number] = log.tell()
-            asking = {progress.VARIABLE: str(self._told / str(number))}
-            return children.start(
-                self._words(number), output=log, errors=log, variables=self._threads() | asking
-            )
+            forked = None
+            if self._forked and not stage.launcher:
+                forked = nursery.start(stage.arguments, log=path, variables=variables)
+            return forked or children.start(self._words(number), output=log, errors=log, variables=variables)
 
     def _log(self, number: int) -> Path:
         return self._folder / LOGS / f"{self._planned[number].name}.log"

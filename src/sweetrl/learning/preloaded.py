@@ -1,0 +1,7 @@
+"""Imports all that a stage may need which trains a model or talks to one in its own process."""
+
+import transformers.models.llama.modeling_llama  # noqa: F401  of the models that ship
+
+import sweetrl.learning.critics
+import sweetrl.learning.trainer
+import sweetrl.models.local  # noqa: F401
