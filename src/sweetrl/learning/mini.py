@@ -77,7 +77,7 @@ class Size:
 
 SIZES = {
     "mini": Size(width=128, layers=3, inner=256, heads=4, steps=1400),
-    "mini-large": Size(width=192, layers=4, inner=384, heads=6, steps=2000),
+    "mini-large": Size(width=192, layers=3, inner=384, heads=6, steps=1400),
 }
 
 
