@@ -89,6 +89,10 @@ def test_all_seeds_share_the_tasks_that_they_are_evaluated_on(file: Path) -> Non
         ),
         ("methods.sweet.critic=", "methods.sweet: the learner 'sweet' needs a critic"),
         ("methods.base.critic=sweet", "methods.base: the learner 'none' has no use for a critic"),
+        (
+            "methods.sweet.against=bas",
+            "methods.sweet.against: there is no 'bas' to take; did you mean 'base'?",
+        ),
         ('methods.x={learner="dop"}', "methods.x.learner: Invalid enum value 'dop'"),
         ("methods.x={}", "methods.x.learner: missing"),
         ("methods={}", "methods: there are none"),

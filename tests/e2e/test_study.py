@@ -76,6 +76,10 @@ turns = 4
 learner = "sweet"
 critic = "oracle"
 table = "ablations"
+[methods.again]
+learner = "none"
+table = "ablations"
+against = "dpo"
 [best_of]
 n = [1, 2]
 critics = ["sweet", "zero"]
@@ -162,7 +166,7 @@ def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweet
     assert json.loads(ended.out)["report"] == str(whole / "report.html")
     results = results_of(whole)
     assert results["missing"] == []
-    assert list(results["methods"]) == ["base", "dpo", "rft", "sweet", "oracle"]
+    assert list(results["methods"]) == ["base", "dpo", "rft", "sweet", "oracle", "again"]
     assert results["methods"]["sweet"]["figures"]["success"]["count"] == 5
     assert {"reward", "turns", "coverage", "repeats", "premature"} < set(
         results["methods"]["base"]["figures"]
@@ -174,6 +178,7 @@ def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweet
         ("rft", "sweet"),
         ("base", "sweet"),
         ("sweet", "oracle"),
+        ("dpo", "again"),
     ]
     assert [[place for place, _ in curve["points"]] for curve in results["best_of"]] == [[1, 2], [1, 2]]
     assert [[place for place, _ in curve["points"]] for curve in results["sizes"]] == [[16, 24], [16, 24]]

@@ -232,9 +232,12 @@ class StudyReader:
             yield from self._step((part, names[0]), (part, names[-1]))
 
     def _ablated(self, main: Sequence[str], ablations: Sequence[str]) -> "Iterator[Step]":
-        """From the last method of the main table to what is left of it without a part."""
-        for name in ablations if main else ():
-            yield from self._step(("methods", main[-1]), ("ablations", name))
+        """From the last method of the main table, or the one it names, to each ablation."""
+        for name in ablations:
+            against = self._study.methods[name].against or (main[-1] if main else name)
+            part = "methods" if against in main else "ablations"
+            if against != name:
+                yield from self._step((part, against), ("ablations", name))
 
     def _step(self, first: tuple[str, str], second: tuple[str, str]) -> "Iterator[Step]":
         """With the seeds that both have, if there are any."""

@@ -82,6 +82,8 @@ class StudyMethod(Section, frozen=True, kw_only=True):
     turn_pairs: TurnPairSettings = TurnPairSettings()
     table: Literal["main", "ablations"] = "main"
     """Which table of the results it is in."""
+    against: Name | None = None
+    """Of an ablation: the method that it is a step from; the last of the main table if not given."""
 
 
 class PartSettings(Section, frozen=True, kw_only=True):
@@ -214,6 +216,9 @@ class Study(Section, frozen=True, kw_only=True):
             yield f"methods.{name}: the learner '{method.learner}' {needs}"
         elif method.critic is not None:
             yield from _unknown(f"methods.{name}.critic", [method.critic], self.critics)
+        if method.against is not None:
+            others = {other: each for other, each in self.methods.items() if other != name}
+            yield from _unknown(f"methods.{name}.against", [method.against], others)
 
     def _faults_of_parts(self) -> Iterator[str]:
         # An oracle knows the candidates of the training dialogues alone.
