@@ -225,6 +225,25 @@ def test_a_part_may_have_the_first_seeds_alone(tmp_path: Path) -> None:
     assert {run.seed for run in runs if run.part == "best_of"} == {0, 1}
 
 
+def test_a_method_that_starts_from_another_waits_for_its_policy_everywhere(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    text = STUDY.format(output=tmp_path / "run")
+    path.write_text(text.replace('learner = "dpo"', 'learner = "dpo"\nstart = "rft"'))
+    planned = plan(load_study(path))
+    written: set[Path] = set()
+    for stage in planned.stages:
+        if stage.name.endswith("policies/dpo"):
+            start = stage.output.with_name("rft")
+            assert option(planned, stage.name, "--model") == str(start)
+            assert start in written
+            assert str(start) in stage.inputs
+        written.update(stage.writes)
+    # A part that is not about the first method trains it, and does not evaluate it.
+    names = {stage.name for stage in planned.stages}
+    assert {"seed-0/sizes/1/policies/rft", "seed-1/off_policy/policies/rft"} < names
+    assert "seed-0/sizes/1/evaluations/rft" not in names
+
+
 def test_another_model_learns_from_the_agent_s_dialogues_and_draws_its_own_candidates(planned: Plan) -> None:
     name = "seed-0/off_policy"
     assert option(planned, f"{name}/policies/dpo", "--model") == "mini-large"

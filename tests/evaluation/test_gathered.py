@@ -198,6 +198,14 @@ def test_other_settings_of_one_method_leave_that_one_out(now: StudyResults, earl
     assert lacks("methods", "dpo") in both.missing
 
 
+def test_another_start_makes_another_method(now: StudyResults, earlier: StudyResults) -> None:
+    methods = {**SETTINGS["methods"], "dpo": {**SETTINGS["methods"]["dpo"], "start": "base"}}
+    now, earlier = (replace(each, settings={**SETTINGS, "methods": methods}) for each in (now, earlier))
+    assert gathered(now, earlier).methods["dpo"] == earlier.methods["dpo"]
+    methods = {**methods, "base": {**methods["base"], "policy": {"epochs": 3}}}
+    assert "dpo" not in gathered(replace(now, settings={**SETTINGS, "methods": methods}), earlier).methods
+
+
 def test_another_critic_makes_another_method(now: StudyResults, earlier: StudyResults) -> None:
     without = replace(now, methods={}, steps=())
     critics = SETTINGS["critics"] | {"sweet": {"epochs": 5}}

@@ -220,22 +220,38 @@ class _Seed:
         """One method from its dialogues to its evaluation."""
         critic = self._study.methods[name].critic or ""
         recipe, places = self._recipe(branch, name, critic), branch.places(name, critic)
-        for stage in stages(recipe, places):
-            if stage.name == "rank" and self._study.critics[critic].replays is not None:
-                values = self._oracle(recipe, places, self._study.critics[critic])
-                self._planned.add(values, recipe)
-                self._planned.add(replace(stage, inputs=(*stage.inputs, str(values.output))), recipe)
-            else:
-                self._planned.add(stage, recipe)
+        self._learn(branch, name)
+        *_, evaluation = stages(recipe, places)
+        self._planned.add(evaluation, recipe)
         learnt = branch.data / "episodes.jsonl" if branch.part == "sizes" else None
         done = Evaluated(
             branch.part, name, self._seed, places.evaluation, self._study.evaluation_tasks(), learnt=learnt
         )
         self._planned.evaluated.append(done)
 
+    def _learn(self, branch: _Branch, name: str) -> None:
+        """The stages of a method up to its policy, after those of the method that it starts from."""
+        method = self._study.methods[name]
+        critic = method.critic or ""
+        if method.start is not None:
+            self._learn(branch, method.start)
+        recipe, places = self._recipe(branch, name, critic), branch.places(name, critic)
+        for stage in stages(recipe, places):
+            if stage.name == "rank" and self._study.critics[critic].replays is not None:
+                values = self._oracle(recipe, places, self._study.critics[critic])
+                self._planned.add(values, recipe)
+                self._planned.add(_reading(stage, values.output), recipe)
+            elif stage.output == places.policy and method.start is not None:
+                self._planned.add(_reading(stage, branch.places(method.start, "").policy), recipe)
+            elif stage.name != "evaluate":
+                self._planned.add(stage, recipe)
+
     def _recipe(self, branch: _Branch, method: str, critic: str) -> Recipe:
         study, settings = self._study, self._study.methods[method]
         chosen = study.critics.get(critic)
+        model = branch.agent.model.removeprefix("hf:")
+        if settings.start is not None:
+            model = str(branch.places(settings.start, "").policy)
         return Recipe(
             output=study.output,
             method=settings.learner,
@@ -250,9 +266,7 @@ class _Seed:
             critic=_trained(chosen, study.base_model) if chosen is not None and chosen.trained else None,
             candidates=_candidates(study, chosen, _values_of(branch.places(method, critic).ranked)),
             turn_pairs=settings.turn_pairs,
-            policy=TrainSettings(
-                **msgspec.structs.asdict(settings.policy), model=branch.agent.model.removeprefix("hf:")
-            ),
+            policy=TrainSettings(**msgspec.structs.asdict(settings.policy), model=model),
             evaluation=EvaluationSettings(attempts=study.evaluation.attempts),
             estimate=study.estimate,
         )
@@ -401,6 +415,11 @@ class _Seed:
         judged = msgspec.structs.replace(recipe, tasks=TaskFiles(train=tasks))
         self._planned.add(command_stage("rank", options, output), judged)
         self._planned.ranked.append(Ranked(name, self._seed, output))
+
+
+def _reading(stage: Stage, path: Path) -> Stage:
+    """The stage, which also waits for the path."""
+    return replace(stage, inputs=(*stage.inputs, str(path)))
 
 
 def _trained(critic: StudyCritic, model: str) -> CriticSettings:

@@ -78,6 +78,8 @@ class StudyMethod(Section, frozen=True, kw_only=True):
     """`none` evaluates the agent as it is."""
     critic: Name | None = None
     """Of `sweet`: the name of one of `critics`."""
+    start: Name | None = None
+    """The method whose policy the training starts from, and is compared with; the agent itself if not given."""
     policy: TrainNumbers = TrainNumbers()
     turn_pairs: TurnPairSettings = TurnPairSettings()
     table: Literal["main", "ablations"] = "main"
@@ -219,6 +221,19 @@ class Study(Section, frozen=True, kw_only=True):
         if method.against is not None:
             others = {other: each for other, each in self.methods.items() if other != name}
             yield from _unknown(f"methods.{name}.against", [method.against], others)
+        if method.start is not None:
+            yield from self._faults_of_start(name, method.start)
+
+    def _faults_of_start(self, name: str, start: str) -> Iterator[str]:
+        names = list(self.methods)
+        earlier = {other: self.methods[other] for other in names[: names.index(name)]}
+        trained = {other: method for other, method in earlier.items() if method.learner != "none"}
+        if start in self.methods and start not in trained:
+            yield f"methods.{name}.start: '{start}' is not a method before it that trains a policy"
+        else:
+            yield from _unknown(f"methods.{name}.start", [start], trained)
+        if self.methods[name].learner == "none":
+            yield f"methods.{name}: the learner 'none' has no use for a start"
 
     def _faults_of_parts(self) -> Iterator[str]:
         # An oracle knows the candidates of the training dialogues alone.
