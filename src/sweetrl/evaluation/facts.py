@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from sweetrl.evaluation.syntax import parse
+from sweetrl.syntax import parse
 
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"[^\W\d]\w*")

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from sweetrl.evaluation.syntax import parse
+from sweetrl.syntax import parse
 from sweetrl.types import BackendSecret, Message, Role, Task
 
 GRAM = 4

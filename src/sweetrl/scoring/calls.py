@@ -14,6 +14,8 @@ from typing import TypeGuard
 
 from msgspec import Struct
 
+from sweetrl.syntax import parse_expression
+
 _SIGNATURE = re.compile(r"\bdef\s+([A-Za-z_]\w*)\s*\(")
 
 
@@ -36,7 +38,7 @@ def split_calls(tests: Mapping[str, str]) -> tuple[HiddenCall, ...]:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _split(name: str, expression: str) -> HiddenCall:
-    tree = _parsed(expression)
+    tree = parse_expression(expression)
     if isinstance(tree, ast.Compare) and len(tree.ops) == 1 and isinstance(tree.ops[0], (ast.Eq, ast.NotEq)):
         left, right = tree.left, tree.comparators[0]
         if not _has_call(left):
@@ -61,19 +63,12 @@ def called_names(tests: Mapping[str, str]) -> Counter[str]:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _subjects(expression: str) -> frozenset[str]:
-    tree = _parsed(expression)
+    tree = parse_expression(expression)
     names = {node.func.id for node in ast.walk(tree) if _is_named_call(node)} if tree else set()
     return frozenset(names - _BUILTINS or names)
 
 
 _BUILTINS = frozenset(dir(builtins))
-
-
-def _parsed(expression: str) -> ast.expr | None:
-    try:
-        return ast.parse(expression.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _is_plain(tree: ast.AST | None) -> bool:

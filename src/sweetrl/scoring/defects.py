@@ -14,6 +14,7 @@ from msgspec import Struct
 from sweetrl.sandbox import Program, Raised, Returned, Sandbox, TimedOut, Unusable, same
 from sweetrl.scoring.backend import BackendScorer, Expected, backend_secret
 from sweetrl.scoring.calls import called_names, main_function
+from sweetrl.syntax import parse
 from sweetrl.types import Task
 
 
@@ -169,12 +170,11 @@ def _helper_tests(task: Task) -> Iterator[tuple[Reason, str, str]]:
 
 
 def _defined_names(source: str) -> set[str]:
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+    tree = parse(source)
     return {
-        item.name for item in body if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        item.name
+        for item in (tree.body if tree else ())
+        if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
     }
 
 
