@@ -14,7 +14,7 @@ import typer
 from sweetrl.cli import nursery
 from sweetrl.cli import runner as runner_module
 from sweetrl.cli.road import Stage
-from sweetrl.cli.runner import THREADS, Runner
+from sweetrl.cli.runner import MEMORY, THREADS, Runner
 from sweetrl.cli.screen import ScreenedRunner, View
 from sweetrl.config import ServerSettings
 
@@ -97,6 +97,18 @@ def test_stages_share_the_cores(
     script = "import os; open({!r}, 'w').write(os.environ.get('OMP_NUM_THREADS', '') + os.environ['MKL_NUM_THREADS'])"
     Scripts(tmp_path, [stage(tmp_path / "a", script.format(str(tmp_path / "a")))], jobs=jobs).run()
     assert (tmp_path / "a").read_text() == threads + "7"
+
+
+def test_stages_keep_memory_unless_the_user_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in MEMORY:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MALLOC_TOP_PAD_", "7")
+    script = "import os; open({!r}, 'w').write(' '.join(map(os.environ.get, {!r})))"
+    given = script.format(str(tmp_path / "a"), list(MEMORY))
+    Scripts(tmp_path, [stage(tmp_path / "a", given)]).run()
+    assert (tmp_path / "a").read_text().split() == [str(32 << 20), str(256 << 20), "7"]
 
 
 def test_stages_with_launchers_or_servers_run_alone(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ class ScreenedRunner(Runner):
     def _launch(self, number: int) -> "Child":
         path, stage = self._log(number), self._planned[number]
         path.parent.mkdir(parents=True, exist_ok=True)
-        variables = self._threads() | {progress.VARIABLE: str(self._told / str(number))}
+        variables = self._variables() | {progress.VARIABLE: str(self._told / str(number))}
         with path.open("ab") as log:
             self._said[number] = log.tell()
             forked = None
