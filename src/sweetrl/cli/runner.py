@@ -38,7 +38,7 @@ MEMORY = {
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
 """Lets the C library keep what a step of a tiny model allocates for the next one, in place of giving it back: a seventh
-of the page faults, and 7 % less processor time of a training. Changes no result."""
+of the page faults, which took 7 % of the processor time of a training. Changes no result."""
 INTERRUPTED = (130, -signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGTERM)
 """How stages, and launchers in front of them, end when they are asked to."""
 
