@@ -218,9 +218,7 @@ class _Seed:
 
     def _method(self, branch: _Branch, name: str) -> None:
         """One method from its dialogues to its evaluation."""
-        critic = self._study.methods[name].critic or ""
-        recipe, places = self._recipe(branch, name, critic), branch.places(name, critic)
-        self._learn(branch, name)
+        recipe, places = self._learn(branch, name)
         *_, evaluation = stages(recipe, places)
         self._planned.add(evaluation, recipe)
         learnt = branch.data / "episodes.jsonl" if branch.part == "sizes" else None
@@ -229,8 +227,8 @@ class _Seed:
         )
         self._planned.evaluated.append(done)
 
-    def _learn(self, branch: _Branch, name: str) -> None:
-        """The stages of a method up to its policy, after those of the method that it starts from."""
+    def _learn(self, branch: _Branch, name: str) -> tuple[Recipe, Places]:
+        """Add the stages of a method up to its policy, after those of the method that it starts from."""
         method = self._study.methods[name]
         critic = method.critic or ""
         if method.start is not None:
@@ -245,6 +243,7 @@ class _Seed:
                 self._planned.add(_reading(stage, branch.places(method.start, "").policy), recipe)
             elif stage.name != "evaluate":
                 self._planned.add(stage, recipe)
+        return recipe, places
 
     def _recipe(self, branch: _Branch, method: str, critic: str) -> Recipe:
         study, settings = self._study, self._study.methods[method]
