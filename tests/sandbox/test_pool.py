@@ -1,7 +1,10 @@
 """The sandbox as a library: one result per call, whatever the code does to its process."""
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -66,6 +69,43 @@ def test_a_call_that_kills_or_overruns_its_process_costs_the_others_nothing(sand
         TimedOut("more than 0.5 s"),
         Returned(b"6"),
     ]
+
+
+@contextlib.contextmanager
+def crowded_cpu(others: int = 2) -> Iterator[None]:
+    """The calling thread, and what it starts, share one CPU with processes that never rest."""
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(everywhere)})
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(others)]
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, everywhere)
+        for each in busy:
+            each.kill()
+            each.wait()
+
+
+def busy_for(seconds: float) -> str:
+    """Code that needs so much of a CPU in each call."""
+    return (
+        f"import time\ndef solve(x):\n    ends = time.process_time() + {seconds}\n"
+        "    while time.process_time() < ends:\n        pass\n    return x\n"
+    )
+
+
+def test_time_that_a_crowded_machine_takes_is_not_charged_to_any_call() -> None:
+    """Each call needs two thirds of its limit and waits for twice as long; two of them need more than one limit."""
+    calls = [f"solve({n})" for n in range(4)]
+    with crowded_cpu(), Sandbox(limits=Limits(call_seconds=0.5, total_seconds=6.0)) as sandbox:
+        results = run(sandbox, busy_for(0.33), *calls)
+    assert results == [Returned(str(n).encode()) for n in range(4)]
+
+
+def test_calls_that_keep_to_their_limits_share_one_for_all(sandbox: Sandbox) -> None:
+    results = run(sandbox, busy_for(0.4), *(f"solve({n})" for n in range(20)))
+    assert isinstance(results[0], Returned)
+    assert isinstance(results[-1], TimedOut)
 
 
 @pytest.mark.parametrize("prelude", ["", "import os\n"], ids=["in company", "alone"])

@@ -26,9 +26,9 @@ def collect(content: bytes, *, start: int = 0, stays_open: bool = False) -> Run:
     reading, writing = os.pipe()
     sender = threading.Thread(target=send, args=(writing, content, stays_open))
     sender.start()
-    zygote: Any = SimpleNamespace(ask_process=lambda: None)
+    zygote: Any = SimpleNamespace(limits=LIMITS, ask_process=lambda: None)
     try:
-        return Watch(zygote, reading, LIMITS, time.monotonic() + LIMITS.total_seconds).collect(start, BUDGETS)
+        return Watch(zygote, reading).collect(start, BUDGETS, time.monotonic() + LIMITS.total_seconds)
     finally:
         os.close(reading)
         sender.join()

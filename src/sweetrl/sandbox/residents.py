@@ -34,18 +34,19 @@ class Resident:
 
     def __init__(self, zygote: Zygote) -> None:
         self._zygote = zygote
-        self._pipes: tuple[int, int] | None = None
+        self._serving: tuple[int, Watch] | None = None
+        """Where to write jobs, and who collects their results."""
         self._served = 0
 
     def run(self, job: dict[str, Any], budgets: list[int], deadline: float) -> Company:
         """Run the job if its code is plain."""
         try:
-            jobs, results = self._pipes or self._start()
+            jobs, watch = self._serving or self._start()
             content = marshal.dumps(job)
             if not _deliver(jobs, LENGTH.pack(len(content)) + content, self._zygote.limits.call_seconds):
                 self._stop()
                 return Company()
-            run = Watch(self._zygote, results, self._zygote.limits, deadline).collect(0, budgets)
+            run = watch.collect(0, budgets, deadline)
             if run.refused:
                 return Company()
             self._served += 1
@@ -66,21 +67,24 @@ class Resident:
         self._zygote.close()
         self._close_pipes()
 
-    def _start(self) -> tuple[int, int]:
-        self._pipes = self._zygote.fork(SERVE)
+    def _start(self) -> tuple[int, Watch]:
+        jobs, results = self._zygote.fork(SERVE)
+        self._serving = jobs, Watch(self._zygote, results)
         self._served = 0
-        os.set_blocking(self._pipes[0], False)
-        os.write(self._pipes[0], UNFILTERED if self._zygote.unfiltered else FILTERED)
-        return self._pipes
+        os.set_blocking(jobs, False)
+        os.write(jobs, UNFILTERED if self._zygote.unfiltered else FILTERED)
+        return self._serving
 
     def _stop(self) -> None:
         self._zygote.end(kill=True)
         self._close_pipes()
 
     def _close_pipes(self) -> None:
-        for descriptor in self._pipes or ():
-            os.close(descriptor)
-        self._pipes = None
+        if self._serving is not None:
+            jobs, watch = self._serving
+            os.close(jobs)
+            os.close(watch.results)
+        self._serving = None
 
 
 def _deliver(descriptor: int, content: bytes, seconds: float) -> bool:

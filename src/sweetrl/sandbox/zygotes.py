@@ -37,6 +37,8 @@ _LARGEST_DETAIL = 2048
 """Bytes that the description of an error may take, however small the budget of its call."""
 _STARVED = 4.0
 """How many times its limit a call may take while the machine keeps it from running."""
+_STALE_SECONDS = 0.1
+"""How old what is known of a process's CPU time may be when a call begins: to ask costs a tenth of a millisecond."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -122,7 +124,7 @@ class Zygote:
             jobs, results = self.fork(JOB)
             try:
                 _write_and_close(jobs, marshal.dumps(job | {"unfiltered": self.unfiltered}))
-                run = Watch(self, results, self.limits, deadline).collect(job["start"], budgets)
+                run = Watch(self, results).collect(job["start"], budgets, deadline)
                 run.exit_code = self.end(kill=run.overran)
             finally:
                 os.close(results)
@@ -190,19 +192,24 @@ class Zygote:
 
 
 class Watch:
-    """Collects the frames of one process and keeps its time."""
+    """Collects the frames of one process, of one job after another, and keeps its time."""
 
-    def __init__(self, zygote: Zygote, results: int, limits: Limits, deadline: float) -> None:
+    def __init__(self, zygote: Zygote, results: int) -> None:
         self._zygote = zygote
-        self._results = results
-        self._limits = limits
-        self._deadline = deadline
+        self.results = results
+        self._limits = zygote.limits
         self._buffer = bytearray()
+        self._cpu = 0.0
+        """That the process had used at `_cpu_read`."""
+        self._cpu_read = time.monotonic()
 
-    def collect(self, start: int, budgets: list[int]) -> Run:
-        """The frames of the calls from `start` on, as far as they come."""
+    def collect(self, start: int, budgets: list[int], deadline: float) -> Run:
+        """The frames of a job's calls from `start` on, as far as they come."""
         run = Run(frames=[])
+        self._deadline = deadline
+        self._buffer.clear()
         self._restart_clock()
+        self._cpu_before_job = self._cpu
         while start + len(run.frames) < len(budgets):
             index = start + len(run.frames)
             frame = self._next_frame(largest=max(budgets[index], _LARGEST_DETAIL))
@@ -230,6 +237,9 @@ class Watch:
     def _restart_clock(self) -> None:
         self._started = time.monotonic()
         self._ended = False
+        if self._started - self._cpu_read > _STALE_SECONDS:
+            _, self._cpu = self._look()
+            self._cpu_read = self._started
 
     def _next_frame(self, largest: int) -> tuple[bytes, int, bytes] | None:
         """The next frame; None when time is up or the process has closed its end."""
@@ -245,7 +255,7 @@ class Watch:
                     return kind, index, payload
             if not self._wait():
                 return None
-            part = os.read(self._results, 1 << 16)
+            part = os.read(self.results, 1 << 16)
             if not part:
                 self._ended = True
                 return None
@@ -254,7 +264,7 @@ class Watch:
     def _wait(self) -> bool:
         """Wait for data; False when the call has had its time."""
         poll = select.poll()
-        poll.register(self._results, select.POLLIN)
+        poll.register(self.results, select.POLLIN)
         while True:
             now = time.monotonic()
             ends = min(self._started + self._limits.call_seconds, self._deadline)
@@ -268,12 +278,19 @@ class Watch:
         spent = time.monotonic() - self._started
         if spent >= _STARVED * self._limits.call_seconds:
             return False
+        state, cpu = self._look()
+        in_call, in_job = cpu - self._cpu, cpu - self._cpu_before_job
+        return state == "R" and in_call < self._limits.call_seconds and in_job < self._limits.total_seconds
+
+    def _look(self) -> tuple[str, float]:
+        """The scheduler's letter for the process, and the CPU seconds it has used."""
         process = self._zygote.ask_process()
         if process is None:
-            return False
-        state, cpu = _process_state(process)
-        os.close(process)
-        return state == "R" and cpu < self._limits.call_seconds
+            return "", self._cpu
+        try:
+            return _process_state(process)
+        finally:
+            os.close(process)
 
 
 def _process_state(process: int) -> tuple[str, float]:
