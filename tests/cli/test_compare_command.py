@@ -87,6 +87,22 @@ def test_all_runs_are_compared_with_the_first(sweetrl: Sweetrl, runs: list[Path]
     ]
 
 
+def test_a_table_names_runs_by_what_tells_them_apart(
+    sweetrl: Sweetrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / "of-a-long-study-with-many-seeds-and-methods" / "evaluations"
+    deep.mkdir(parents=True)
+    base, better = write_run(deep / "base", BASE), write_run(deep / "better", BETTER)
+    said = sweetrl("compare", base, better).out
+    assert [line.split()[1] for line in said.splitlines() if line[:2] == "│ " and line[2] != " "] == [
+        *("base", "better"),
+        *("base", "better"),
+    ]
+    assert "to base" in said
+    monkeypatch.chdir(deep)
+    assert sweetrl("compare", base, "better").out.count("better") == 2, "a full path and a short one go together"
+
+
 def test_people_get_a_table_for_each_outcome(
     sweetrl: Sweetrl, runs: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

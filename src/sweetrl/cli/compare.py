@@ -1,5 +1,6 @@
 """`sweetrl compare`: whether scored runs differ, paired by task."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,17 +108,26 @@ def _table(outcome: str, first: _Run, compared: "list[tuple[_Run, Comparison]]")
 
     table = Table(title=f"{_label(outcome, first)}, with 95 % intervals", title_justify="left")
     wins = ["win rate, %"] if outcome == "reward" else []
-    table.add_column("run")
-    for heading in ("mean", f"difference to {first.folder}", "p", *wins, "tasks"):
-        table.add_column(heading, justify="right")
+    names = _names([first.folder, *(run.folder for run, _ in compared)])
+    table.add_column("run", overflow="fold")
+    for heading in ("mean", f"difference to {names[first.folder]}", "p", *wins, "tasks"):
+        table.add_column(heading, justify="right", overflow="fold")
     blank = [""] * (2 + len(wins))
-    table.add_row(str(first.folder), _mean(outcome, first), *blank, str(len(first.tally.answers)))
+    table.add_row(names[first.folder], _mean(outcome, first), *blank, str(len(first.tally.answers)))
     for run, comparison in compared:
         difference: Difference = getattr(comparison, outcome)
         won = [figures.percent_with_interval(comparison.win_rate)] if wins else []
         cells = [_mean(outcome, run), _signed(difference), _shown_p(difference.p), *won]
-        table.add_row(str(run.folder), *cells, str(comparison.tasks))
+        table.add_row(names[run.folder], *cells, str(comparison.tasks))
     return table
+
+
+def _names(folders: list[Path]) -> dict[Path, str]:
+    """Each folder by what tells it from the others: a table has no room for the path that they share."""
+    if len({folder.is_absolute() for folder in folders}) > 1:
+        return {folder: str(folder) for folder in folders}
+    shared = os.path.commonpath([folder.parent for folder in folders])
+    return {folder: os.path.relpath(folder, shared or os.curdir) for folder in folders}
 
 
 def _label(outcome: str, run: _Run) -> str:
