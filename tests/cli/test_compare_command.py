@@ -100,7 +100,9 @@ def test_a_table_names_runs_by_what_tells_them_apart(
     ]
     assert "to base" in said
     monkeypatch.chdir(deep)
-    assert sweetrl("compare", base, "better").out.count("better") == 2, "a full path and a short one go together"
+    assert sweetrl("compare", base, "better").out.count("better") == 2, (
+        "a full path and a short one go together"
+    )
 
 
 def test_people_get_a_table_for_each_outcome(
