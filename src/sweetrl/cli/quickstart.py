@@ -187,18 +187,18 @@ def metrics_of(results: "StudyResults") -> dict[str, object]:
 
 
 def results_table(results: "StudyResults") -> "Table":
-    """The methods, one row each."""
+    """The methods, one row each; without padding, so that 80 columns cut nothing off."""
     from rich.table import Table
 
     from sweetrl.cli.figures import percent_with_interval, plain
 
-    table = Table(title=f"{results.title}: {results.tasks}", title_justify="left")
+    table = Table(title=f"{results.title}: {results.tasks}", title_justify="left", padding=0)
     table.add_column("")
-    names = {"reward": "tests passed, %", "turns": "turns", "coverage": "facts asked, %"}
-    names |= {"repeats": "repeats", "premature": "premature, %"}
+    names = {"reward": "tests\npassed, %", "turns": "turns", "coverage": "facts\nasked, %"}
+    names |= {"repeats": "repeats", "premature": "premature,\n%"}
     found = [name for name in names if any(name in each.figures for each in results.methods.values())]
-    for heading in ("success, % (95 % interval)", *(names[name] for name in found)):
-        table.add_column(heading, justify="right")
+    for heading in ("success, %\n(95 % interval)", *(names[name] for name in found)):
+        table.add_column(heading, justify="right", no_wrap=True)
     for method in results.methods.values():
         cells = (plain(method.figures.get(name), percent=names[name].endswith("%")) for name in found)
         table.add_row(method.label, percent_with_interval(method.figures["success"]), *cells)
