@@ -6,7 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from sweetrl.evaluation.credit import CreditQuality
-from sweetrl.evaluation.studies import CriticResult, Curve, MethodResult, StudyResults, over_seeds, step
+from sweetrl.evaluation.studies import (
+    CriticResult,
+    Curve,
+    MethodResult,
+    Missing,
+    StudyResults,
+    over_seeds,
+    step,
+)
 from sweetrl.report.study_page import study_page
 from sweetrl.types import Metric
 
@@ -87,6 +95,9 @@ def test_a_part_with_fewer_seeds_says_so(results: StudyResults) -> None:
     page, _ = study_page(replace(results, settings=settings), "plots")
     assert page.count("With seed 0 alone.") == 1
     assert page.index("## Number of dialogues") < page.index("With seed 0 alone.")
+    rest = Missing(part="sizes", name="sweet", label="SWEET", seeds=(0,))
+    page, _ = study_page(replace(results, settings=settings, missing=(rest,)), "plots")
+    assert "With seed 0 alone, as far as finished." in page
 
 
 def test_labels_are_text_and_not_markup(results: StudyResults) -> None:

@@ -163,7 +163,9 @@ class _Page:
         """What a part says that has not all seeds of the study."""
         count = (self.results.settings.get(part) or {}).get("seeds")
         if count is not None and count < len(self.results.seeds):
-            yield f"With {_seeds(self.results.seeds[:count])} alone."
+            unfinished = any(each.part == part for each in self.results.missing)
+            extent = "alone, as far as finished" if unfinished else "alone"
+            yield f"With {_seeds(self.results.seeds[:count])} {extent}."
 
     def _steps(self, steps: Sequence[Step]) -> Iterator[str]:
         if not steps:
