@@ -38,7 +38,7 @@ _LARGEST_DETAIL = 2048
 _STARVED = 4.0
 """How many times its limit a call may take while the machine keeps it from running."""
 _STALE_SECONDS = 0.1
-"""How old what is known of a process's CPU time may be when a call begins: to ask costs a tenth of a millisecond."""
+"""How old what is known of a process's CPU time may be when a call begins: asking is not free."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
