@@ -117,6 +117,7 @@ def test_a_connection_would_be_noticed() -> None:
     while server.connections == 0:  # the test's time limit ends this
         pass
     server.close()
+    assert server.connections == 1
 
 
 def test_showing_the_secret_would_be_noticed(render: Callable[[str], Shot]) -> None:

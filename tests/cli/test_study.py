@@ -270,7 +270,7 @@ def test_every_command_of_a_study_takes_the_options_that_it_is_given(planned: Pl
         command, arguments = commands, list(stage.arguments)
         while isinstance(command, TyperGroup):
             command = command.commands[arguments.pop(0)]
-        command.make_context(stage.name, arguments)
+        assert command.make_context(stage.name, arguments).params
 
 
 @pytest.mark.parametrize("name", ["quickstart", "quickstart_fast", "mini_paper"])
