@@ -90,6 +90,12 @@ def test_turns_are_counted_where_facts_are_known(results: StudyResults) -> None:
     assert "useful questions" in plots["turns.svg"]
 
 
+def test_a_method_with_another_model_is_told_apart_in_the_table_by_seed(results: StudyResults) -> None:
+    section = study_page(results, "plots")[0].partition("## Success by seed")[2].partition("##")[0]
+    first_cells = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| ")]
+    assert first_cells[-4:] == ["un\\_trained", "DPO", "less", "un\\_trained (mini-large)"]
+
+
 def test_a_part_with_fewer_seeds_says_so(results: StudyResults) -> None:
     settings = results.settings | {"sizes": {"seeds": 1}, "best_of": {"seeds": 2}, "off_policy": None}
     page, _ = study_page(replace(results, settings=settings), "plots")

@@ -118,17 +118,19 @@ class _Page:
         if len(self.results.seeds) == 1:
             return
         yield "## Success by seed"
+        other = f" ({self.results.off_policy_model})"
+        labelled = [
+            *((method.label, method) for method in self.results.methods.values()),
+            *((method.label + other, method) for method in self.results.off_policy.values()),
+        ]
         rows = (
-            [
-                _text(method.label),
-                *(
-                    _cell(method.by_seed.get(str(seed), {}).get("success"), MEASURES[0])
-                    for seed in self.results.seeds
-                ),
-            ]
-            for method in self._all()
+            [_text(label), *(_cell(success, MEASURES[0]) for success in self._by_seed(method))]
+            for label, method in labelled
         )
         yield _table(["", *map(str, self.results.seeds)], rows)
+
+    def _by_seed(self, method: MethodResult) -> list[Metric | None]:
+        return [method.by_seed.get(str(seed), {}).get("success") for seed in self.results.seeds]
 
     def _settings(self) -> Iterator[str]:
         yield "## Settings"
