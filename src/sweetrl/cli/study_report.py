@@ -99,12 +99,16 @@ class _Report:
         return replace(run, label=self._results.methods[evaluated.name].label)
 
     def _over_seeds(self, method: "Method") -> "Method":
-        """The figures over all seeds; who won which task is that of the first."""
+        """The figures over all seeds, and how many dialogues are behind them; who won which task is that of the first."""
         own = {metric.name: metric for metric in method.metrics}
         names = {"reward": next((name for name in ("tests_passed", "likeness") if name in own), "reward")}
-        figures = self._results.methods[method.name].figures
-        found = (msgspec.structs.replace(each, name=names.get(name, name)) for name, each in figures.items())
-        return replace(method, metrics=tuple(found))
+        result = self._results.methods[method.name]
+        found = (
+            msgspec.structs.replace(each, name=names.get(name, name)) for name, each in result.figures.items()
+        )
+        broken = result.failed + result.unscored
+        scored = result.figures["success"].count
+        return replace(method, metrics=tuple(found), dialogues=scored + broken, unscored=broken)
 
     # -------- credit
 
