@@ -99,7 +99,7 @@ class _Report:
         return replace(run, label=self._results.methods[evaluated.name].label)
 
     def _over_seeds(self, method: "Method") -> "Method":
-        """The figures over all seeds, and how many dialogues are behind them; who won which task is that of the first."""
+        """The figures and counts of all seeds; who won which task is that of the first."""
         own = {metric.name: metric for metric in method.metrics}
         names = {"reward": next((name for name in ("tests_passed", "likeness") if name in own), "reward")}
         result = self._results.methods[method.name]
