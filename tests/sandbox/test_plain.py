@@ -183,14 +183,16 @@ def test_what_ran_before_does_not_change_a_result(sandbox: Sandbox, poison: str,
     assert run(sandbox, probe) == before
 
 
-def test_memory_that_plain_code_leaves_in_caches_is_not_missing_later(sandbox: Sandbox) -> None:
+def test_memory_that_plain_code_leaves_in_caches_is_not_missing_later() -> None:
+    """Neither would fit beside the other. To fill memory takes time of its own, which some machines have little of."""
     hoard = (
         "from typing import List\ndef solve(x):\n    for step in range(20):\n"
-        "        List[lambda hoard=[0] * (4 << 20), step=step: hoard]\n    return 1\n"
+        "        List[lambda hoard=[0] * (3 << 19), step=step: hoard]\n    return 1\n"
     )
-    large = "def solve(x):\n    return len([0] * (64 << 20))\n"
-    assert run(sandbox, hoard) == [Returned(b"1")]
-    assert run(sandbox, large) == [Returned(b"67108864")]
+    large = "def solve(x):\n    return len([0] * (26 << 20))\n"
+    with Sandbox(limits=Limits(call_seconds=10.0, total_seconds=40.0, memory_bytes=384 << 20)) as sandbox:
+        assert run(sandbox, hoard) == [Returned(b"1")]
+        assert run(sandbox, large) == [Returned(b"27262976")]
 
 
 def resident_of(sandbox: Sandbox, plain: str) -> Any:
