@@ -192,7 +192,7 @@ def test_memory_that_plain_code_leaves_in_caches_is_not_missing_later() -> None:
     # An error that it did not catch would have it run again, in a process of its own.
     large = (
         "def solve(x):\n    try:\n        return len([0] * (26 << 20))\n"
-        "    except MemoryError:\n        return 0\n"
+        "    except Exception:\n        return 0\n"
     )
     with Sandbox(limits=Limits(call_seconds=10.0, total_seconds=40.0, memory_bytes=384 << 20)) as sandbox:
         assert run(sandbox, hoard) == [Returned(b"1")]
