@@ -82,9 +82,9 @@ def test_sections_without_contents_are_left_out():
 def test_results_are_a_table_with_intervals_counts_and_unscored_apart():
     table = section(TWO, "results").one("table", "results")
     head, base, sweet = cells(table)
-    assert head == ["run", "success, %", "tests passed, %", "turns", "tasks", "dialogues", "unscored"]
-    assert (base[0], base[4:]) == ("base", ["3", "3", "0"])
-    assert (sweet[0], sweet[4:]) == ("sweet", ["2", "3", "1"])
+    assert head == ["run", "success, %", "tests passed, %", "turns", "dialogues", "unscored"]
+    assert (base[0], base[4:]) == ("base", ["33 tasks", "0"])
+    assert (sweet[0], sweet[4:]) == ("sweet", ["32 tasks", "1"])
     assert sweet[1].startswith("100.0")
     assert re.fullmatch(r"33\.3\d+\.\d to \d+\.\d", base[1])
 

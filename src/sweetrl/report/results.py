@@ -91,7 +91,7 @@ def _same_tasks(methods: Iterable[Method]) -> bool:
 
 def _table(members: Sequence[tuple[int, Method]], measures: Sequence[Measure]) -> Markup:
     units = [measure.label + (", %" if measure.percent else "") for measure in measures]
-    heads = ["run", *units, "tasks", "dialogues", "unscored"]
+    heads = ["run", *units, "dialogues", "unscored"]
     head = element("tr", *(element("th", name, scope="col") for name in heads))
     rows = (_row(colour, method, measures) for colour, method in members)
     caption = element("caption", "Means with 95 % intervals. Unscored dialogues are left out of all figures.")
@@ -106,10 +106,15 @@ def _row(colour: int, method: Method, measures: Sequence[Measure]) -> Markup:
         "tr",
         element("th", swatch, method.title, scope="row"),
         *(_cell(method, measure) for measure in measures),
-        element("td", f"{len(method.tasks):,}"),
-        element("td", f"{method.dialogues:,}"),
+        _count_cell(method),
         element("td", unscored),
     )
+
+
+def _count_cell(method: Method) -> Markup:
+    """Dialogues, and on how many tasks: two columns would not fit beside those of a benchmark with hidden facts."""
+    tasks = f"{len(method.tasks):,} {'task' if len(method.tasks) == 1 else 'tasks'}"
+    return element("td", f"{method.dialogues:,}", element("span", tasks, class_="basis"))
 
 
 def _cell(method: Method, measure: Measure) -> Markup:
