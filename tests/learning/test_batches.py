@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweetrl.learning.batches import CHOSEN, REJECTED, Dealer, Example, Step, collate
+from sweetrl.learning.batches import CHOSEN, REJECTED, BatchSampler, Example, Step, collate
 from sweetrl.learning.tokens import EncodedSequence
 
 SIZES = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 50), st.integers(0, 9)), min_size=1, max_size=80)
@@ -37,9 +37,9 @@ def indices(step: Step) -> list[int]:
 
 @given(SIZES, st.integers(1, 9), st.integers(10, 300), st.integers(1, 4), st.integers(0, 5))
 def test_an_epoch_deals_every_example_once(sizes, batch_size, budget, processes, seed) -> None:
-    dealer = Dealer(made(sizes), batch_size=batch_size, budget=budget, processes=processes, seed=seed)
-    steps = list(dealer.epoch(0))
-    assert len(steps) == dealer.steps_per_epoch
+    sampler = BatchSampler(made(sizes), batch_size=batch_size, budget=budget, processes=processes, seed=seed)
+    steps = list(sampler.epoch(0))
+    assert len(steps) == sampler.steps_per_epoch
     assert Counter(index for step in steps for index in indices(step)) == Counter(range(len(sizes)))
     assert all(len(indices(step)) <= batch_size for step in steps)
 
@@ -48,26 +48,26 @@ def test_an_epoch_deals_every_example_once(sizes, batch_size, budget, processes,
 def test_all_processes_make_the_same_number_of_passes_within_the_budget(
     sizes, batch_size, budget, processes
 ) -> None:
-    dealer = Dealer(made(sizes), batch_size=batch_size, budget=budget, processes=processes)
-    for step in dealer.epoch(0):
+    sampler = BatchSampler(made(sizes), batch_size=batch_size, budget=budget, processes=processes)
+    for step in sampler.epoch(0):
         assert len({len(passes) for passes in step}) == 1
         assert len(step) == processes
         for each in (each for passes in step for each in passes):
-            padded = collate([dealer.examples[at] for at in each.indices], pad=0).ids.numel()
+            padded = collate([sampler.examples[at] for at in each.indices], pad=0).ids.numel()
             assert padded <= budget or len(each.indices) == 1
 
 
 @given(SIZES, st.integers(1, 9), st.integers(0, 3))
 def test_neither_processes_nor_memory_change_what_a_step_learns_from(sizes, batch_size, epoch) -> None:
-    one = Dealer(made(sizes), batch_size=batch_size, budget=1000).epoch(epoch)
-    other = Dealer(made(sizes), batch_size=batch_size, budget=60, processes=3).epoch(epoch)
+    one = BatchSampler(made(sizes), batch_size=batch_size, budget=1000).epoch(epoch)
+    other = BatchSampler(made(sizes), batch_size=batch_size, budget=60, processes=3).epoch(epoch)
     assert list(map(indices, one)) == list(map(indices, other))
 
 
 def test_epochs_and_seeds_have_orders_of_their_own() -> None:
     examples = singles(range(1, 65))
     orders = [
-        [indices(step) for step in Dealer(examples, batch_size=4, budget=999, seed=seed).epoch(epoch)]
+        [indices(step) for step in BatchSampler(examples, batch_size=4, budget=999, seed=seed).epoch(epoch)]
         for seed, epoch in ((0, 0), (0, 1), (1, 0), (0, 0))
     ]
     assert orders[0] == orders[3]
@@ -75,30 +75,33 @@ def test_epochs_and_seeds_have_orders_of_their_own() -> None:
     assert orders[0] != orders[2]
 
 
-def test_examples_of_similar_length_go_together() -> None:
-    lengths = [10 if index % 2 else 1000 for index in range(64)]
-    for step in Dealer(singles(lengths), batch_size=8, budget=10**6).epoch(0):
-        assert len({lengths[index] for index in indices(step)}) == 1
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_examples_of_a_group_go_to_the_same_step_and_pass(processes: int) -> None:
-    # Threes and twos fill steps of eight without a rest.
-    examples = made(
-        [(1, 9, 0)] * 3 + [(1, 20, 1)] * 3 + [(1, 30, 2)] * 2 + [(1, 10, 3)] * 3 + [(1, 8, 4)] * 3
+@given(SIZES, st.integers(1, 9), st.integers(0, 5))
+def test_which_examples_meet_in_a_step_depends_on_chance_alone(sizes, batch_size, seed) -> None:
+    """Neither on their lengths nor on their groups."""
+    plain = singles([1] * len(sizes))
+    ours, others = (
+        list(map(indices, BatchSampler(each, batch_size=batch_size, budget=10**6, seed=seed).epoch(0)))
+        for each in (made(sizes), plain)
     )
-    steps = list(Dealer(examples, batch_size=8, budget=10**6, processes=processes).epoch(0))
-    passes = [each.indices for step in steps for dealt in step for each in dealt]
-    assert len(passes) == len(steps) * processes
-    for group in range(5):
+    assert ours == others
+
+
+def test_examples_of_similar_length_share_the_passes_of_a_step() -> None:
+    lengths = [10 if index % 2 else 1000 for index in range(64)]
+    [step] = BatchSampler(singles(lengths), batch_size=64, budget=5000).epoch(0)
+    mixed = [each for each in step[0] if len({lengths[index] for index in each.indices}) > 1]
+    assert len(step[0]) >= 9
+    assert not mixed
+
+
+def test_examples_of_a_group_that_meet_in_a_step_share_a_pass() -> None:
+    examples = made([(1, 9, 0)] * 3 + [(1, 20, 1)] * 3 + [(1, 30, 2)] * 2)
+    [step] = BatchSampler(examples, batch_size=8, budget=100).epoch(0)
+    passes = [each.indices for dealt in step for each in dealt]
+    assert len(passes) == 3
+    for group in range(3):
         members = {index for index, each in enumerate(examples) if each.group == f"g{group}"}
         assert len([each for each in passes if members & set(each)]) == 1
-
-
-def test_a_group_larger_than_a_step_is_cut() -> None:
-    examples = made([(1, 5, 0)] * 11)
-    steps = list(Dealer(examples, batch_size=4, budget=10**6).epoch(0))
-    assert sorted(len(indices(step)) for step in steps) == [3, 4, 4]
 
 
 PAIR = Example(
@@ -163,6 +166,6 @@ def test_a_batch_moves_with_all_its_tensors() -> None:
 
 @pytest.mark.parametrize("processes", [1, 2, 5])
 def test_a_process_without_an_example_makes_a_pass_that_counts_for_nothing(processes: int) -> None:
-    [step] = Dealer(singles([5]), batch_size=4, budget=99, processes=processes).epoch(0)
+    [step] = BatchSampler(singles([5]), batch_size=4, budget=99, processes=processes).epoch(0)
     assert [each.counted for passes in step for each in passes].count(True) == 1
     assert all(len(passes) == 1 for passes in step)

@@ -1,17 +1,18 @@
-"""What one forward pass is given, and how the examples of an epoch are dealt out to passes and processes.
+"""What one forward pass is given, and how the examples of an epoch are divided into steps, passes and processes.
 
-An optimiser step always learns from `batch_size` examples, each with its weight. How many passes and processes
-share the work changes nothing but the time: a pass takes as many examples as its token budget holds, examples
-of similar length go together, and all processes make the same number of passes, as sharded models need. Examples
-of one group (the pairs of a turn, the pairs of dialogues on a task) go to the same step and pass, where what they
-have in common is computed once.
+An optimiser step learns from `batch_size` examples drawn at random from the whole epoch, each with its weight.
+Nothing else decides which examples meet in a step: neither their length nor what they have in common. Pairs of one
+task or turn in one step would make its gradient one of few tasks, at the expense of methods that learn from pairs.
+How many passes and processes share the work of a step changes nothing but the time: a pass takes as many examples
+as its token budget holds, examples of similar length go together, and all processes make the same number of
+passes, as sharded models need. Where examples of one group (the pairs of a turn, the pairs of dialogues on a task)
+happen to be in one step, they go to one pass, and what they have in common is computed once.
 """
 
 import random
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from itertools import chain, count
 from typing import Self
 
@@ -23,9 +24,6 @@ from sweetrl.learning.tokens import EncodedSequence
 from sweetrl.seeds import derive_seed
 
 CHOSEN, REJECTED = 0, 1
-STEPS_SORTED_TOGETHER = 32
-"""Examples of this many steps are sorted by length before they are cut into steps: little padding, and still
-a random order over the epoch."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +226,7 @@ class _Canvas:
 
 Bundle = tuple[int, ...]
 """Examples of one group, by index, that are laid out together."""
+_SIZES_KEPT = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -249,8 +248,8 @@ Step = list[list[Pass]]
 
 
 @dataclass(frozen=True)
-class Dealer:
-    """Deals examples out to optimiser steps, processes and passes; the same way for the same seed."""
+class BatchSampler:
+    """Divides examples into optimiser steps, processes and passes; the same way for the same seed."""
 
     examples: Sequence[Example]
     batch_size: int
@@ -261,40 +260,32 @@ class Dealer:
     seed: int = 0
 
     def epoch(self, number: int) -> Iterator[Step]:
-        """The steps of an epoch: every example once."""
-        chance = random.Random(derive_seed(self.seed, "epoch", number))  # noqa: S311  not a secret
-        bundles = list(self._bundles())
-        chance.shuffle(bundles)
-        steps = [
-            step
-            for block in _portions(bundles, self.batch_size * STEPS_SORTED_TOGETHER)
-            for step in _portions(sorted(block, key=self._length), self.batch_size)
-        ]
-        chance.shuffle(steps)
-        return map(self._deal, steps)
+        """The steps of an epoch: every example once, in random order."""
+        order = list(range(len(self.examples)))
+        random.Random(derive_seed(self.seed, "epoch", number)).shuffle(order)  # noqa: S311  not a secret
+        for start in range(0, len(order), self.batch_size):
+            yield self._divided(order[start : start + self.batch_size])
 
     @property
     def steps_per_epoch(self) -> int:
         """Optimiser steps in an epoch; the last one of an epoch may have fewer examples."""
         return -(-len(self.examples) // self.batch_size)
 
-    def _bundles(self) -> Iterator[Bundle]:
-        """The groups, those larger than a step in parts."""
-        groups: dict[str, Bundle] = {}
-        for index, example in enumerate(self.examples):
-            name = example.group or example.id
-            groups[name] = (*groups.get(name, ()), index)
-        for group in groups.values():
-            for start in range(0, len(group), self.batch_size):
-                yield group[start : start + self.batch_size]
-
-    def _deal(self, bundles: list[Bundle]) -> Step:
-        passes = self._passes(bundles)
+    def _divided(self, indices: Sequence[int]) -> Step:
+        passes = self._passes(sorted(self._bundles(indices), key=self._length))
         while len(passes) % self.processes:
             widest = max(range(len(passes)), key=lambda at: len(passes[at].indices))
             passes[widest : widest + 1] = _halves(passes[widest])
         passes.sort(key=lambda each: -self._padded(each.bundles))
         return [passes[process :: self.processes] for process in range(self.processes)]
+
+    def _bundles(self, indices: Sequence[int]) -> Iterable[Bundle]:
+        """The examples of a step, those of one group together."""
+        groups: dict[str, list[int]] = {}
+        for index in sorted(indices):
+            example = self.examples[index]
+            groups.setdefault(example.group or example.id, []).append(index)
+        return map(tuple, groups.values())
 
     def _passes(self, bundles: list[Bundle]) -> list[Pass]:
         """As few passes as greedy filling gives, of neighbours in length."""
@@ -325,28 +316,12 @@ class Dealer:
     def _size(self) -> Callable[[Bundle], tuple[int, int]]:
         """Rows of a bundle, and the length of the longest."""
 
-        @cache  # asked for again and again, in every epoch
+        @lru_cache(_SIZES_KEPT)  # most bundles are single examples, asked for again in every epoch
         def size(bundle: Bundle) -> tuple[int, int]:
             rows = rows_of([self.examples[index] for index in bundle])
             return len(rows), max(row.length for row in rows)
 
         return size
-
-
-def _portions(bundles: Iterable[Bundle], size: int) -> Iterator[list[Bundle]]:
-    """Portions of `size` examples, in about this order; a bundle is cut only where none fits that is left."""
-    left = deque(bundles)
-    while left:
-        portion, room = [], size
-        while left and room:
-            at = next((at for at, bundle in enumerate(left) if len(bundle) <= room), 0)
-            bundle = left[at]
-            del left[at]
-            if len(bundle) > room:
-                left.appendleft(bundle[room:])
-            portion.append(bundle[:room])
-            room -= len(portion[-1])
-        yield portion
 
 
 def _halves(whole: Pass) -> list[Pass]:

@@ -301,7 +301,7 @@ def load_critic(folder: Path) -> TurnCritic:
         return HeadCritic(model, card.kind, reading, name=name, start=card.start)
     if card.reference is None:
         raise DataError("names no reference model to measure advantages against", path=folder / CRITIC_CARD)
-    reference = load_network(card.reference)
+    reference = load_network(card.reference, dtype=model.dtype)
     _check_alike(folder, model, card.reference, reference)
     name = critic_name(f"critic:{folder.name}", card, model, reference)
     return LogRatioCritic(model, reference, reading, card.normalisation, name=name)
@@ -334,14 +334,17 @@ def load_knowing_critic(path: str, *, privileged: Prompt | None = None) -> Knowi
     return KnowingCritic(model, reading, name=critic_name(f"zero:hf:{path}", told, model))
 
 
-def load_network(path: str, *, vision: bool = False) -> Any:
-    """A language model for reading, on the GPU if there is one; refuses one with missing weights."""
+def load_network(path: str, *, vision: bool = False, dtype: torch.dtype | None = None) -> Any:
+    """A language model for reading, on the GPU if there is one; refuses one with missing weights.
+
+    Two models whose log-probabilities are compared must have one `dtype`; without it, a GPU keeps that of the files.
+    """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    dtype = torch.float32 if device.type == "cpu" else "auto"
+    chosen = dtype or (torch.float32 if device.type == "cpu" else "auto")
     load: Any = (AutoModelForImageTextToText if vision else AutoModelForCausalLM).from_pretrained
     try:
         with no_progress_bars():
-            model, found = load(located(path), dtype=dtype, output_loading_info=True)
+            model, found = load(located(path), dtype=chosen, output_loading_info=True)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a language model from there: {reason}") from error

@@ -79,11 +79,27 @@ def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:
         )
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
+    if settings.needs_reference:
+        switch_dropout_off(model)
     if settings.has_head:
         add_score_head(model)
     if settings.lora is not None:
         model = _with_adapters(model, settings.lora, has_head=settings.has_head)
     return model
+
+
+def switch_dropout_off(model: Any) -> None:
+    """Compute without dropout even while training: the log-probabilities of the reference model have none either.
+
+    The configuration keeps its numbers, so that the trained model is saved with them.
+    """
+    for module in model.modules():
+        if isinstance(module, torch.nn.modules.dropout._DropoutNd):
+            module.p = 0.0
+        for name, value in vars(module).items():
+            # Attention that PyTorch computes takes the probability from an attribute of its layer.
+            if "drop" in name and isinstance(value, float):
+                setattr(module, name, 0.0)
 
 
 def _model_class(*, vision: bool) -> Any:

@@ -1,6 +1,6 @@
 """Log-probabilities under the frozen seed model: computed once, kept on disk by what they were computed of.
 
-A file belongs to one model, named by its weights; a line is one sequence, named by its tokens and turns. Lines
+A file belongs to one model, named by its weights and the precision it computes in; a line is one sequence, named by its tokens and turns. Lines
 are written whole, after each pass over the model, so that an interrupted run loses little and a changed
 dialogue, template or model is never given the numbers of another.
 """
@@ -17,8 +17,9 @@ import msgspec
 import torch
 from msgspec import Struct
 
-from sweetrl.learning.batches import Dealer, Example, collate
+from sweetrl.learning.batches import BatchSampler, Example, collate
 from sweetrl.learning.logprobs import turn_logprobs
+from sweetrl.learning.settings import Precision
 from sweetrl.learning.tokens import EncodedSequence
 from sweetrl.records import unreadable, unwritable
 
@@ -32,11 +33,16 @@ class _Line(Struct, frozen=True):
 
 
 def reference_logprobs(
-    model: Any, examples: Sequence[Example], *, tokens_per_pass: int, folder: Path | None = None
+    model: Any,
+    examples: Sequence[Example],
+    *,
+    tokens_per_pass: int,
+    folder: Path | None = None,
+    precision: Precision = Precision.FLOAT32,
 ) -> list[Sums]:
     """What `model` gives to the `spans` of each example; with a `folder`, only what is not there is computed."""
     keys = [[sequence_key(sequence) for sequence in example.sequences] for example in examples]
-    path = None if folder is None else folder / f"{model_digest(model)}.jsonl"
+    path = None if folder is None else folder / f"{model_digest(model)}-{precision}.jsonl"
     known = {} if path is None else _read(path)
     missing = {
         key: Example(key, (sequence,), group=example.group or example.id, branch=example.branch)
@@ -45,7 +51,7 @@ def reference_logprobs(
         if key not in known
     }
     for some in _passes(list(missing.values()), tokens_per_pass):
-        found = _compute(model, some)
+        found = _compute(model, some, precision)
         known |= found
         if path is not None:
             _append(path, found)
@@ -70,17 +76,19 @@ def model_digest(model: Any) -> str:
 
 def _passes(examples: list[Example], tokens_per_pass: int) -> Iterator[list[Example]]:
     """As many examples as fit into a pass, those of a group together."""
-    dealer = Dealer(examples, batch_size=max(1, len(examples)), budget=tokens_per_pass)
-    for [passes] in dealer.epoch(0):
+    sampler = BatchSampler(examples, batch_size=max(1, len(examples)), budget=tokens_per_pass)
+    for [passes] in sampler.epoch(0):
         for each in passes:
             yield [examples[index] for index in each.indices]
 
 
 @torch.no_grad()
-def _compute(model: Any, examples: list[Example]) -> dict[str, Sums]:
+def _compute(model: Any, examples: list[Example], precision: Precision) -> dict[str, Sums]:
     """The sums of each, by its id."""
     batch = collate(examples, pad=0).to(model.device)
-    sums = iter(turn_logprobs(model, batch).sums.tolist())
+    half = precision is Precision.BFLOAT16
+    with torch.autocast(model.device.type, torch.bfloat16, enabled=half):
+        sums = iter(turn_logprobs(model, batch).sums.tolist())
     return {example.id: tuple(next(sums) for _ in example.spans) for example in examples}
 
 

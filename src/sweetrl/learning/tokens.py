@@ -194,10 +194,15 @@ class DialogueEncoder:
         """The special token that the template puts after a message, or else the tokenizer's end of text."""
         one, other = (self._probe(probe) for probe in _PROBES)
         closing = self._ids(_common_end(one, other))[:1]
-        if closing and closing[0] in self.tokenizer.all_special_ids:
+        if closing and self._is_special(closing[0]):
             return closing
         end_of_text = self.tokenizer.eos_token_id
         return [] if end_of_text is None else [int(end_of_text)]
+
+    def _is_special(self, token: int) -> bool:
+        """Whether a token is a mark of its own. Some have no name (Phi-3's `<|end|>`): only their entry says so."""
+        added = self.tokenizer.added_tokens_decoder.get(token)
+        return token in self.tokenizer.all_special_ids or bool(added and added.special)
 
     def _needs_anchor(self) -> bool:
         """Whether a text that is encoded alone gets a space in front that it has not within a template.

@@ -30,7 +30,7 @@ from torch.utils.data import DataLoader, SequentialSampler
 from torch.utils.data import Dataset as TorchDataset
 from transformers import PrinterCallback, Trainer, TrainingArguments
 
-from sweetrl.learning.batches import Dealer, Example, Pass, Step, TokenBatch, collate
+from sweetrl.learning.batches import BatchSampler, Example, Pass, Step, TokenBatch, collate
 from sweetrl.learning.checkpoints import (
     ADAPTER,
     LOG,
@@ -105,14 +105,14 @@ class StepsOfRun(TorchDataset[list[TokenBatch]]):
         self.examples = examples
         self._collate = collate
         self._process = process
-        self._dealer = Dealer(
+        self._sampler = BatchSampler(
             examples,
             batch_size=settings.batch_size,
             budget=settings.tokens_per_pass,
             processes=processes,
             seed=settings.seed,
         )
-        self.steps_per_epoch = self._dealer.steps_per_epoch
+        self.steps_per_epoch = self._sampler.steps_per_epoch
         self._length = settings.max_steps or settings.epochs * self.steps_per_epoch
         self._epoch: tuple[int, list[Step]] = (-1, [])
 
@@ -128,7 +128,7 @@ class StepsOfRun(TorchDataset[list[TokenBatch]]):
     def _step(self, number: int) -> Step:
         epoch, within = divmod(number, self.steps_per_epoch)
         if self._epoch[0] != epoch:
-            self._epoch = epoch, list(self._dealer.epoch(epoch))
+            self._epoch = epoch, list(self._sampler.epoch(epoch))
         return self._epoch[1][within]
 
     def _batch(self, each: Pass, scale: float) -> TokenBatch:
@@ -469,13 +469,15 @@ def with_reference(
         for at in (state.process_index, state.process_index + 1)
     )
     model.to(device)
-    half = settings.precision is Precision.BFLOAT16
-    with torch.autocast(device.type, torch.bfloat16, enabled=half):
-        for share in (data.examples[first:last], data.examples):
-            # First every process its share, then all of it from the file.
-            sums = reference_logprobs(
-                model, share, tokens_per_pass=settings.tokens_per_pass, folder=folder.path / "reference"
-            )
-            state.wait_for_everyone()
+    for share in (data.examples[first:last], data.examples):
+        # First every process its share, then all of it from the file.
+        sums = reference_logprobs(
+            model,
+            share,
+            tokens_per_pass=settings.tokens_per_pass,
+            folder=folder.path / "reference",
+            precision=settings.precision,
+        )
+        state.wait_for_everyone()
     known = zip(data.examples, sums, strict=True)
     return replace(data, examples=[replace(example, reference=each) for example, each in known])
