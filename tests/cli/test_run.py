@@ -139,7 +139,7 @@ def test_options_of_the_recipe_reach_the_commands(recipe: Path) -> None:
 EVERYTHING = (
     "method=sweet",
     "candidates={n=2, concurrency=3, rank_concurrency=1, judge_prompt='recipe.toml', judge_rounds=3}",
-    "critic={model='m', kind='value', normalisation='none', blind=true, shard=true}",
+    "critic={model='m', kind='value', normalisation='none', blind=true, plain_reference=true, shard=true}",
     "policy={model='m', epochs=1, batch_size=2, learning_rate=1e-5, beta=1, nll=0.1, warmup=0.1, floor=0.1, "
     "max_tokens=9, tokens_per_pass=9, max_steps=9, lora_rank=9, precision='float32', "
     "gradient_checkpointing=true, shard=true, save_every=9}",

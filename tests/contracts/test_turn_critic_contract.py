@@ -13,7 +13,7 @@ from models.tiny_llama import tiny_config, tiny_tokenizer
 from sweetrl.candidates.judge import JudgeCritic
 from sweetrl.candidates.scripted import critic_named
 from sweetrl.errors import ModelError
-from sweetrl.learning.critics import HeadCritic, KnowingCritic, LogRatioCritic, Reading, tell_secret
+from sweetrl.learning.critics import HeadCritic, LogRatioCritic, Reading, tell_secret
 from sweetrl.learning.heads import add_score_head
 from sweetrl.learning.losses import Normalisation
 from sweetrl.learning.settings import CriticKind
@@ -66,7 +66,9 @@ CRITICS: dict[str, Callable[[], TurnCritic]] = {
     "scripted": lambda: critic_named("overlap"),
     "judge": lambda: JudgeCritic(ScriptedModel(opinionated)),
     "log ratio": log_ratio_critic,
-    "knowing": lambda: KnowingCritic(tiny_llama(0), reading(), name="knowing"),
+    "plain reference": lambda: LogRatioCritic(
+        tiny_llama(1), tiny_llama(0), reading(), Normalisation.TURN_MEAN, name="plain", plain_reference=True
+    ),
     "value": lambda: HeadCritic(tiny_llama(0), CriticKind.VALUE, reading(), name="value"),
     "regression": lambda: HeadCritic(tiny_llama(0), CriticKind.REGRESSION, reading(), name="regression"),
 }

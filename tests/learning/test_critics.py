@@ -10,12 +10,14 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 
 from models.tiny_llama import save_tiny_llama, tiny_tokenizer
 from sweetrl.errors import DataError, ModelError, UsageError
+from sweetrl.learning import critics
 from sweetrl.learning.batches import Example, collate
 from sweetrl.learning.critics import (
     CRITIC_CARD,
     CriticCard,
     load_critic,
-    load_knowing_critic,
+    load_network,
+    load_zero_shot_critic,
     read_critic_card,
     tell_secret,
     write_critic_card,
@@ -144,6 +146,18 @@ def test_the_critic_sees_the_secret_of_the_task(tmp_path: Path, seed_model: Path
     assert advantages(critic, TASK) != pytest.approx(advantages(critic, OTHER_TASK), abs=1e-3)
 
 
+def test_a_plain_reference_model_reads_turns_without_the_secret(tmp_path: Path, seed_model: Path) -> None:
+    folder = trained(tmp_path / "critic", card(seed_model, plain_reference=True))
+    told, bare = (encoded(folder, text) for text in (tell_secret(PROMPT, TASK), None))
+    with torch.no_grad():
+        ours = turn_logprobs(load_network(str(folder)), collate([Example("a", tuple(told.sequences))], pad=0))
+        plain = collate([Example("a", tuple(bare.sequences))], pad=0)
+        theirs = turn_logprobs(load_network(str(seed_model)), plain)
+    critic = load_critic(folder)
+    said = [advantages(critic, turn=at, outputs=[turn.given])[0] for at, turn in enumerate(EPISODE.turns)]
+    assert said == pytest.approx(((ours.sums - theirs.sums) / ours.counts).tolist(), abs=1e-4)
+
+
 def test_a_critic_without_privileged_information_does_not(tmp_path: Path, seed_model: Path) -> None:
     critic = load_critic(trained(tmp_path, card(seed_model, privileged=None)))
     assert advantages(critic, TASK) == pytest.approx(advantages(critic, OTHER_TASK), abs=1e-6)
@@ -240,8 +254,8 @@ def test_a_regression_critic_gives_out_what_the_trainer_computes(tmp_path: Path,
 # ---------------------------------------------------------------- the critic without training
 
 
-def test_the_knowing_critic_compares_with_and_without_the_secret(seed_model: Path) -> None:
-    critic = load_knowing_critic(str(seed_model))
+def test_the_zero_shot_critic_compares_with_and_without_the_secret(seed_model: Path) -> None:
+    critic = load_zero_shot_critic(str(seed_model))
     model = AutoModelForCausalLM.from_pretrained(seed_model).eval()
     encoder = DialogueEncoder(AutoTokenizer.from_pretrained(seed_model), max_tokens=4096)
     system = agent_instructions(agent_prompt(Kind.BACKEND))
@@ -260,8 +274,10 @@ def test_the_knowing_critic_compares_with_and_without_the_secret(seed_model: Pat
 
 
 def test_a_prompt_of_ones_own_takes_the_place_of_the_shipped_one(seed_model: Path) -> None:
-    own = load_knowing_critic(str(seed_model), privileged=Prompt("Psst: {hidden_information}", source="mine"))
-    shipped = load_knowing_critic(str(seed_model))
+    own = load_zero_shot_critic(
+        str(seed_model), privileged=Prompt("Psst: {hidden_information}", source="mine")
+    )
+    shipped = load_zero_shot_critic(str(seed_model))
     assert own.name != shipped.name
     assert advantages(own) != pytest.approx(advantages(shipped), abs=1e-4)
 
@@ -368,3 +384,19 @@ def test_long_histories_are_judged_by_their_latest_turns(tmp_path: Path, seed_mo
     short = long[:1]
     found, wanted = (asyncio.run(critic.advantages(TASK, history, OUTPUTS)) for history in (long, short))
     assert found == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_reference_model_is_loaded_in_the_numbers_of_the_critic(
+    tmp_path: Path, seed_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = trained(tmp_path / "critic", card(seed_model))
+    load, loaded = critics.load_network, []
+
+    def half_by_default(path: str, *, dtype: torch.dtype | None = None) -> Any:
+        loaded.append(load(path, dtype=dtype or torch.bfloat16))
+        return loaded[-1]
+
+    monkeypatch.setattr(critics, "load_network", half_by_default)
+    load_critic(folder)
+    assert [model.dtype for model in loaded] == [torch.bfloat16, torch.bfloat16]
+    assert load(str(seed_model)).dtype == torch.float32

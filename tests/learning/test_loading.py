@@ -2,12 +2,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaForCausalLM
 
 from models.tiny_gemma2 import save_tiny_gemma2
 from models.tiny_llama import save_tiny_llama, tiny_config
 from sweetrl.learning.heads import add_score_head
-from sweetrl.learning.loading import load_config, load_model, read_weights, remove_score_head
+from sweetrl.learning.loading import (
+    load_config,
+    load_model,
+    read_weights,
+    remove_score_head,
+    switch_dropout_off,
+)
 from sweetrl.learning.rows import can_branch
 from sweetrl.learning.settings import Method, TrainingSettings
 
@@ -49,3 +55,25 @@ def test_a_score_head_is_taken_out_of_one_file_or_of_many(tmp_path: Path, size: 
     _, report = LlamaForCausalLM.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(report.values())
     torch.testing.assert_close(found["lm_head.weight"], model.lm_head.weight.detach())
+
+
+@pytest.mark.parametrize(("method", "constant"), [(Method.DPO, True), (Method.RFT, False)])
+def test_what_is_compared_with_a_reference_is_computed_without_dropout(
+    tmp_path: Path, method: Method, constant: bool
+) -> None:
+    path = str(save_tiny_llama(tmp_path, attention_dropout=0.5))
+    model = load_model(path, TrainingSettings(method=method)).train()
+    ids = torch.arange(5, 65)[None]
+    with torch.no_grad():
+        assert torch.equal(model(ids).logits, model(ids).logits) is constant
+    assert model.config.attention_dropout == 0.5
+
+
+def test_layers_of_dropout_are_switched_off_too() -> None:
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=80, n_embd=16, n_layer=1, n_head=2)).train()
+    ids = torch.arange(5, 65)[None]
+    with torch.no_grad():
+        assert not torch.equal(model(ids).logits, model(ids).logits)
+        switch_dropout_off(model)
+        assert torch.equal(model(ids).logits, model(ids).logits)

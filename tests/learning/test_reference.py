@@ -11,6 +11,7 @@ from sweetrl.errors import UsageError
 from sweetrl.learning.batches import Example, collate
 from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.reference import model_digest, reference_logprobs, sequence_key
+from sweetrl.learning.settings import Precision
 from sweetrl.learning.tokens import EncodedSequence
 
 
@@ -137,3 +138,12 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="file"):
         reference_logprobs(llama(), EXAMPLES, tokens_per_pass=100, folder=tmp_path / "file")
+
+
+def test_another_precision_of_computing_has_a_file_of_its_own(tmp_path: Path) -> None:
+    options = {"tokens_per_pass": 100, "folder": tmp_path}
+    full = reference_logprobs(llama(), EXAMPLES, **options)
+    half = reference_logprobs(llama(), EXAMPLES, precision=Precision.BFLOAT16, **options)
+    assert half != full
+    assert half[0] == pytest.approx(full[0], rel=0.05)
+    assert reference_logprobs(llama(), EXAMPLES, **options) == full

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from learning.chat_templates import END_OF_TURN, PLAIN_TEXT, REFUSES_SYSTEM, STABLE, TEMPLATES, tokenizer_with
@@ -354,3 +354,11 @@ def test_dialogues_with_images_are_refused() -> None:
 def test_a_template_that_makes_nothing_of_a_chat_is_refused() -> None:
     with pytest.raises(UsageError, match="empty prompt"):
         DialogueEncoder(tokenizer_with("{{ '' }}"), max_tokens=LONG)
+
+
+def test_a_special_end_of_turn_without_a_name_is_learnt() -> None:
+    tokenizer = tiny_tokenizer(chat_template=CHAT_TEMPLATE.replace("<|end|>", "<|over|>"))
+    tokenizer.add_tokens([AddedToken("<|over|>", special=True)])
+    over = tokenizer.convert_tokens_to_ids("<|over|>")
+    assert over not in tokenizer.all_special_ids
+    assert DialogueEncoder(tokenizer, max_tokens=LONG).output("So?")[-1] == over

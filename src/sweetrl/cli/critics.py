@@ -130,7 +130,7 @@ def _zero(spec: str, prompt_file: Path | None) -> "TurnCritic":
     told = read_prompt(prompt_file)
     if told is not None:
         told.check(needed=["hidden_information"], offered=["hidden_information"])
-    critic: TurnCritic = _critics().load_knowing_critic(model.model, privileged=told)
+    critic: TurnCritic = _critics().load_zero_shot_critic(model.model, privileged=told)
     return critic
 
 

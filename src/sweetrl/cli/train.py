@@ -207,6 +207,14 @@ def critic(
         ),
     ] = False,
     blind: Annotated[bool, typer.Option("--blind", help="Do not show it the reference (ablation).")] = False,
+    plain_reference: Annotated[
+        bool,
+        typer.Option(
+            "--plain-reference",
+            help="Rank turns against the reference model without the reference in its prompt, "
+            "as the published code does.",
+        ),
+    ] = False,
     critic_prompt: Annotated[
         Path | None,
         typer.Option("--critic-prompt", metavar="FILE", help="Text around {hidden_information}."),
@@ -222,6 +230,7 @@ def critic(
         "normalisation": normalisation,
         "vision": vision,
         "privileged": not blind,
+        "plain_reference": plain_reference,
         "beta": beta,
         "nll": nll,
     }

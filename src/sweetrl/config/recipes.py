@@ -94,6 +94,8 @@ class CriticNumbers(TrainNumbers, frozen=True, kw_only=True):
     """Of an advantage critic."""
     blind: bool = False
     """Do not show it the reference (ablation)."""
+    plain_reference: bool = False
+    """Rank against the reference model without the reference in its prompt, as the published code does."""
     prompt: Name | None = None
     """What it is told of the reference: a file with the field {hidden_information}, or a prompt that ships."""
 

@@ -1,8 +1,8 @@
 """Critics made of language models in this process: they judge turns with the task's secret in hand.
 
-    LogRatioCritic   log pi_theta - log pi_ref of a trained model against its seed model (the paper's)
+    LogRatioCritic   log pi_theta - log pi_ref of a trained model against its seed model (the paper's); of a model
+                     against itself, once with the secret and once without, it needs no training
     HeadCritic       a number from a trained head: a value function, or a regression
-    KnowingCritic    log p(turn | secret) - log p(turn) of the seed model: needs no training
 
 A trained critic is a folder: a plain Hugging Face model, `critic.json` and, for those with a head, its file.
 Turns that are judged together share the networks' runs (see `candidates.py`).
@@ -55,6 +55,8 @@ class CriticCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """That its loss was computed with; advantages are without it."""
     reference: str | None = None
     """The seed model: a folder or a name on the hub. None for critics with a head."""
+    plain_reference: bool = False
+    """Whether the seed model reads turns without the secret when they are ranked, as in the published code."""
     privileged: str | None = None
     """The text around the secret, with the field {hidden_information}; None if the critic sees no secret."""
     system: str | None = None
@@ -199,39 +201,34 @@ class LogRatioCritic(_ByTokens):
     """The paper's critic: a trained model against the one that its training began with."""
 
     def __init__(
-        self, model: Any, reference: Any, reading: Reading, normalisation: Normalisation, *, name: str
+        self,
+        model: Any,
+        reference: Any,
+        reading: Reading,
+        normalisation: Normalisation,
+        *,
+        name: str,
+        plain_reference: bool = False,
     ) -> None:
+        """With `plain_reference`, only the model sees the secret: the reference model reads the bare dialogue."""
         super().__init__()
         self._model = model
         self._reference = reference
         self._reading = reading
+        self._reference_reading = replace(reading, privileged=_nothing) if plain_reference else None
         self._normalisation = normalisation
         self.name = name
 
-    def _log_ratios(self, read: Sequence[_Read]) -> list[list[Tensor]]:
-        turns = [turn for (turn,) in read]
-        return _differences(
-            candidate_logprobs(self._model, turns), candidate_logprobs(self._reference, turns)
-        )
-
-
-class KnowingCritic(_ByTokens):
-    """How much likelier the secret makes a turn, to a model that was not trained for it."""
-
-    def __init__(self, model: Any, reading: Reading, *, name: str) -> None:
-        super().__init__()
-        self._model = model
-        self._reading = reading
-        self._ignorant = replace(reading, privileged=_nothing)
-        self._normalisation = Normalisation.TURN_MEAN
-        self.name = name
-
     def _encoded(self, choice: Choice) -> _Read:
-        return (self._reading.candidates(*choice), self._ignorant.candidates(*choice))
+        told = self._reading.candidates(*choice)
+        plain = self._reference_reading
+        return (told, told if plain is None else plain.candidates(*choice))
 
     def _log_ratios(self, read: Sequence[_Read]) -> list[list[Tensor]]:
-        logprobs = candidate_logprobs(self._model, [turn for both in read for turn in both])
-        return _differences(logprobs[::2], logprobs[1::2])
+        return _differences(
+            candidate_logprobs(self._model, [told for told, _ in read]),
+            candidate_logprobs(self._reference, [plain for _, plain in read]),
+        )
 
 
 def _differences(ours: Sequence[list[Tensor]], theirs: Sequence[list[Tensor]]) -> list[list[Tensor]]:
@@ -304,7 +301,9 @@ def load_critic(folder: Path) -> TurnCritic:
     reference = load_network(card.reference, dtype=model.dtype)
     _check_alike(folder, model, card.reference, reference)
     name = critic_name(f"critic:{folder.name}", card, model, reference)
-    return LogRatioCritic(model, reference, reading, card.normalisation, name=name)
+    return LogRatioCritic(
+        model, reference, reading, card.normalisation, name=name, plain_reference=card.plain_reference
+    )
 
 
 def critic_name(label: str, told: CriticCard | str, *models: Any) -> str:
@@ -321,8 +320,11 @@ def _reading(folder: Path, card: CriticCard) -> Reading:
     return Reading(encoder, lambda _: card.system, partial(tell_secret, prompt))
 
 
-def load_knowing_critic(path: str, *, privileged: Prompt | None = None) -> KnowingCritic:
-    """A critic of the model at `path` as it is, with a prompt of one's own around the secret if wished."""
+def load_zero_shot_critic(path: str, *, privileged: Prompt | None = None) -> LogRatioCritic:
+    """How much likelier the secret makes a turn, to the model at `path` as it is.
+
+    `privileged` is a prompt of one's own around the secret.
+    """
     model = load_network(path)
     window = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     reading = Reading(
@@ -331,7 +333,8 @@ def load_knowing_critic(path: str, *, privileged: Prompt | None = None) -> Knowi
         lambda task: tell_secret(privileged or privileged_prompt(task.kind), task),
     )
     told = "" if privileged is None else privileged.text
-    return KnowingCritic(model, reading, name=critic_name(f"zero:hf:{path}", told, model))
+    name = critic_name(f"zero:hf:{path}", told, model)
+    return LogRatioCritic(model, model, reading, Normalisation.TURN_MEAN, name=name, plain_reference=True)
 
 
 def load_network(path: str, *, vision: bool = False, dtype: torch.dtype | None = None) -> Any:

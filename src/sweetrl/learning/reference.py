@@ -1,8 +1,8 @@
 """Log-probabilities under the frozen seed model: computed once, kept on disk by what they were computed of.
 
-A file belongs to one model, named by its weights and the precision it computes in; a line is one sequence, named by its tokens and turns. Lines
-are written whole, after each pass over the model, so that an interrupted run loses little and a changed
-dialogue, template or model is never given the numbers of another.
+A file belongs to one model, named by its weights and by the precision that it computes in; a line is one sequence,
+named by its tokens and turns. Lines are written whole, after each pass over the model, so that an interrupted run
+loses little and a changed dialogue, template or model is never given the numbers of another.
 """
 
 import contextlib

@@ -62,6 +62,9 @@ class TrainingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Of an advantage critic only."""
     privileged: bool = True
     """Whether a critic sees the reference; False is an ablation."""
+    plain_reference: bool = False
+    """Whether the reference model reads turns without the solution when a critic ranks them, as in the published
+    code; it is trained the same way."""
     vision: bool = False
     """Whether a critic sees the reference as a picture, for frontend tasks; takes a vision-language model."""
     epochs: Positive = 4

@@ -387,6 +387,7 @@ def _critic_card(card: TrainingCard) -> CriticCard:
         normalisation=settings.normalisation,
         beta=settings.beta,
         reference=card.model if settings.needs_reference else None,
+        plain_reference=settings.plain_reference,
         privileged=card.privileged_prompt,
         system=card.system,
         max_tokens=settings.max_tokens,
