@@ -4,16 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sweetrl.evaluation.crossed import common_cells, crossed_mean, half_width, student
+from sweetrl.evaluation.crossed import common_cells, crossed_mean, crossed_ratio, half_width
 
 
 def rows(cells: np.ndarray) -> list[dict[str, float]]:
     return [{f"t{task}": float(value) for task, value in enumerate(row)} for row in cells]
-
-
-@pytest.mark.parametrize("freedom", [1, 1.5, 2, 4, 4.7, 10, 99, 1234.5, 1e6])
-def test_the_point_of_student_s_t_is_scipy_s(freedom: float) -> None:
-    assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=2e-4)
 
 
 def test_tasks_that_a_seed_lacks_are_left_out() -> None:
@@ -77,3 +72,24 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(seed_spread: float, ta
         cells = level + random.normal(0, 1, (seeds, tasks))
         hits += abs(cells.mean()) <= half_width(cells)
     assert 0.93 <= hits / runs <= 0.99
+
+
+@pytest.mark.parametrize(("seeds", "tasks"), [(5, 60), (1, 60), (5, 400)])
+def test_the_interval_of_a_ratio_holds_the_truth_as_often_as_it_says(seeds: int, tasks: int) -> None:
+    random = np.random.default_rng(7)
+    held = 0
+    for _ in range(150):
+        by_seed, by_task = random.normal(0, 0.1 * (seeds > 1), (seeds, 1)), random.normal(0, 0.3, (1, tasks))
+        bottoms = 1.0 + by_seed + by_task + random.normal(0, 0.3, (seeds, tasks))
+        tops = 0.6 * bottoms + random.normal(0, 0.1 * (seeds > 1), (seeds, 1))
+        tops = tops + random.normal(0, 0.3, (seeds, tasks))
+        found = crossed_ratio("share", rows(tops), rows(bottoms))
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 0.6 <= found.high
+    assert held >= 0.9 * 150
+
+
+def test_a_ratio_to_nothing_is_none() -> None:
+    assert crossed_ratio("share", [{"a": 1.0}], [{"a": 0.0}]).value is None
+    assert crossed_ratio("share", [{"a": 1.0}], [{"b": 1.0}]).value is None

@@ -13,6 +13,7 @@ from sweetrl.evaluation.studies import (
     Earlier,
     MethodResult,
     Missing,
+    Share,
     Step,
     StudyResults,
 )
@@ -58,7 +59,6 @@ def step(first: str, second: str, value: float, seeds: int = 3) -> Step:
         value=value,
         low=value,
         high=value,
-        p=0.5,
         seeds=seeds,
         seeds_above=seeds,
         tasks=10,
@@ -232,3 +232,16 @@ def test_what_the_study_no_longer_has_is_dropped(now: StudyResults, earlier: Stu
     both = gathered(changed(now, methods=fewer), earlier)
     assert list(both.methods) == ["base", "sweet", "blind"]
     assert all("dpo" not in (each.first, each.second) for each in both.steps)
+
+
+def test_a_share_comes_from_the_run_that_has_more_seeds_of_it_as_long_as_the_study_names_it(
+    now: StudyResults, earlier: StudyResults
+) -> None:
+    def with_share(run: StudyResults, value: float, seeds: int, *named: list[str]) -> StudyResults:
+        found = Share(first="base", second="dpo", best="sweet", value=value, low=0.0, high=1.0, seeds=seeds)
+        return replace(run, shares=(found,), settings={**SETTINGS, "shares": named})
+
+    names = ["base", "dpo", "sweet"]
+    both = gathered(with_share(now, 0.4, 1, names), with_share(earlier, 0.5, 3, names))
+    assert [share.value for share in both.shares] == [0.5]
+    assert gathered(with_share(now, 0.4, 1), with_share(earlier, 0.5, 3, names)).shares == ()

@@ -194,7 +194,6 @@ def _comparison(step: "Step") -> Comparison:
         wins=step.wins,
         ties=step.tasks - step.wins - step.losses,
         losses=step.losses,
-        p_value=step.p,
     )
 
 

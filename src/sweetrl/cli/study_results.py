@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Figures,
         MethodResult,
         Missing,
+        Share,
         Step,
         StudyResults,
     )
@@ -138,6 +139,7 @@ class StudyReader:
             seeds=tuple(sorted({seed for _, _, seed, _ in _points_of(self._planned)})),
             methods=self._methods("methods", main) | self._methods("ablations", ablations),
             steps=(*self._steps("methods", main), *self._ablated(main, ablations)),
+            shares=tuple(self._shares()),
             best_of=tuple(self._best_of()),
             sizes=tuple(self._sizes()),
             off_policy=self._methods("off_policy", other),
@@ -225,29 +227,46 @@ class StudyReader:
             yield crossed_mean("useful", [table[number] for table in tables])
 
     def _steps(self, part: str, names: Sequence[str]) -> "Iterator[Step]":
-        """From each method to the next, and from the first to the last."""
-        for first, second in pairwise(names):
+        """From each method to the next, and from each to the last."""
+        pairs = [*pairwise(names), *((name, names[-1]) for name in names[:-2])]
+        for first, second in pairs:
             yield from self._step((part, first), (part, second))
-        if len(names) > 2:
-            yield from self._step((part, names[0]), (part, names[-1]))
 
     def _ablated(self, main: Sequence[str], ablations: Sequence[str]) -> "Iterator[Step]":
         """From the last method of the main table, or the one it names, to each ablation."""
         for name in ablations:
             against = self._study.methods[name].against or (main[-1] if main else name)
-            part = "methods" if against in main else "ablations"
             if against != name:
-                yield from self._step((part, against), ("ablations", name))
+                yield from self._step(self._placed(against), ("ablations", name))
 
     def _step(self, first: tuple[str, str], second: tuple[str, str]) -> "Iterator[Step]":
         """With the seeds that both have, if there are any."""
         from sweetrl.evaluation.studies import step
 
-        below, above = ({run.seed: run for run in self._runs(*each)} for each in (first, second))
-        seeds = [seed for seed in below if seed in above]
-        if seeds:
-            tables = [self._success([runs[seed] for seed in seeds]) for runs in (below, above)]
-            yield step((first[1], tables[0]), (second[1], tables[1]))
+        if (tables := self._with_common_seeds(first, second)) is not None:
+            yield step(*tables)
+
+    def _shares(self) -> "Iterator[Share]":
+        from sweetrl.evaluation.studies import share
+
+        for names in self._study.shares:
+            if (tables := self._with_common_seeds(*map(self._placed, names))) is not None:
+                yield share(*tables)
+
+    def _placed(self, name: str) -> tuple[str, str]:
+        """The part of the study that a method is in, and its name."""
+        return ("methods" if self._study.methods[name].table == "main" else "ablations", name)
+
+    def _with_common_seeds(self, *methods: tuple[str, str]) -> "list[tuple[str, Table]] | None":
+        """The success of each method with the seeds that all of them have; None if there are none."""
+        by_seed = [{run.seed: run for run in self._runs(*each)} for each in methods]
+        seeds = [seed for seed in by_seed[0] if all(seed in runs for runs in by_seed)]
+        if not seeds:
+            return None
+        return [
+            (name, self._success([runs[seed] for seed in seeds]))
+            for (_, name), runs in zip(methods, by_seed, strict=True)
+        ]
 
     # -------- figures
 

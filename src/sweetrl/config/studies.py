@@ -160,6 +160,8 @@ class Study(Section, frozen=True, kw_only=True):
     evaluation: StudyEvaluation = StudyEvaluation()
     critics: dict[str, StudyCritic] = msgspec.field(default_factory=dict)
     methods: dict[str, StudyMethod]
+    shares: tuple[tuple[Name, Name, Name], ...] = ()
+    """Methods a, b, c: which share of the gain from a to c does b get?"""
     best_of: BestOfSettings | None = None
     sizes: SizeSettings | None = None
     off_policy: OffPolicySettings | None = None
@@ -236,6 +238,7 @@ class Study(Section, frozen=True, kw_only=True):
             yield f"methods.{name}: the learner 'none' has no use for a start"
 
     def _faults_of_parts(self) -> Iterator[str]:
+        yield from _unknown("shares", [name for names in self.shares for name in names], self.methods)
         # An oracle knows the candidates of the training dialogues alone.
         critics = {name: critic for name, critic in self.critics.items() if critic.replays is None}
         if self.best_of is not None:

@@ -10,14 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sweetrl.evaluation.intervals import clustered_mean
+from sweetrl.evaluation.intervals import RESAMPLES, clustered_mean, middle, student
 from sweetrl.types import Metric
-
-CONFIDENCE = 0.95
-ANGLES = 20_001
-"""Points at which Student's density is added up."""
-MANY = 1e5
-"""Degrees of freedom from which on Student's t is the normal distribution."""
 
 Table = Sequence[Mapping[str, float]]
 """For each seed, a figure for each task."""
@@ -63,10 +57,22 @@ def half_width(cells: NDArray[np.float64]) -> float:
     return student(max(1.0, effective)) * math.sqrt(total / cells.size)
 
 
-def student(freedom: float) -> float:
-    """The 97.5 % point of Student's t: with t = sqrt(f) tan(a), its density is that of cos(a) ** (f - 1)."""
-    freedom = min(freedom, MANY)
-    angles = np.linspace(0.0, math.pi / 2, ANGLES)
-    density = np.cos(angles) ** (freedom - 1)
-    share = np.concatenate(([0.0], np.cumsum((density[1:] + density[:-1]) / 2)))
-    return math.sqrt(freedom) * math.tan(float(np.interp(CONFIDENCE, share / share[-1], angles)))
+def crossed_ratio(name: str, tops: Table, bottoms: Table) -> Metric:
+    """The mean of `tops` by that of `bottoms`, with a bootstrap that draws both seeds and tasks.
+
+    The interval is that of the fewer of the two, seeds or tasks (see `intervals.tail_share`).
+    """
+    cells = common_cells([*tops, *bottoms])
+    above, below = cells[: len(tops)], cells[len(tops) :]
+    seeds, tasks = above.shape
+    if tasks == 0 or below.sum() == 0:
+        return Metric(name, None, None, None, 0)
+    generator = np.random.default_rng(0)
+    by_seed = generator.multinomial(seeds, [1 / seeds] * seeds, size=RESAMPLES)
+    by_task = generator.multinomial(tasks, [1 / tasks] * tasks, size=RESAMPLES)
+    drawn = [((by_seed @ cells) * by_task).sum(axis=1) for cells in (above, below)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = drawn[0] / drawn[1]
+    fewest = min(size for size in (seeds, tasks) if size > 1 or seeds == tasks == 1)
+    low, high = middle(ratios[np.isfinite(ratios)], max(2, fewest))
+    return Metric(name, float(above.sum() / below.sum()), low, high, above.size)

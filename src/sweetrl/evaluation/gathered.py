@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from sweetrl.evaluation.studies import Curve, Earlier, MethodResult, Missing, Step, StudyResults
+from sweetrl.evaluation.studies import Curve, Earlier, MethodResult, Missing, Share, Step, StudyResults
 
 
 class _Labelled(Protocol):
@@ -22,7 +22,7 @@ Found = TypeVar("Found", bound=_Labelled)
 
 SECTIONS = {"best_of": "critics", "sizes": "methods", "off_policy": "methods", "credit": "critics"}
 """Parts that have settings of their own, and the key that lists what they are about."""
-ELSEWHERE = {"title", "output", "page", "estimate", "methods", "critics", *SECTIONS}
+ELSEWHERE = {"title", "output", "page", "estimate", "methods", "critics", "shares", *SECTIONS}
 """Settings that change no figure, or not those of all methods and critics."""
 
 
@@ -48,6 +48,7 @@ class _Gathering:
             sizes=self._curves("sizes", lambda each: each.sizes),
             credit=self._chosen(now.credit, earlier.credit, lambda *_: "credit", _listed(now, "credit")),
             steps=self._steps(now.steps, earlier.steps, "methods"),
+            shares=self._shares(),
             off_policy_steps=self._steps(now.off_policy_steps, earlier.off_policy_steps, "off_policy"),
         )
         if not self._taken:
@@ -117,6 +118,16 @@ class _Gathering:
         return tuple(
             sorted(chosen.values(), key=lambda step: (order.index(step.second), -order.index(step.first)))
         )
+
+    def _shares(self) -> tuple[Share, ...]:
+        named = [tuple(names) for names in self._now.settings.get("shares", ())]
+        found: dict[tuple[str, ...], Share] = {}
+        for share in (*self._now.shares, *self._earlier.shares):
+            names = (share.first, share.second, share.best)
+            same = all(self._is_same("methods", name) for name in names)
+            if names in named and same and (names not in found or found[names].seeds < share.seeds):
+                found[names] = share
+        return tuple(found[names] for names in named if names in found)
 
     def _missing(self) -> Iterator[Missing]:
         """Of each figure, what its own run lacks."""

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from sweetrl.types import Metric
 
-Z = 1.959963984540054
+UPPER = 0.975
+Z = NormalDist().inv_cdf(UPPER)
 """The standard normal's 97.5 % point."""
 RESAMPLES = 2000
 SAME = 1e-12
@@ -134,11 +135,18 @@ def tail_share(tasks: int) -> float:
     """Which share of the draws to cut off at each end: 2.5 %, less with few tasks.
 
     Draws from n tasks spread by sqrt((n - 1) / n) too little, and like a normal variable where Student's t is
-    due: the expanded percentile interval (Hesterberg, 2015). The quantile of t is its expansion in 1 / (n - 1).
+    due: the expanded percentile interval (Hesterberg, 2015).
     """
     free = tasks - 1
-    student = Z + (Z**3 + Z) / (4 * free) + (5 * Z**5 + 16 * Z**3 + 3 * Z) / (96 * free**2)
-    return NormalDist().cdf(-student * math.sqrt(tasks / free))
+    return NormalDist().cdf(-student(free) * math.sqrt(tasks / free))
+
+
+def student(freedom: float) -> float:
+    """The 97.5 % point of Student's t."""
+    # A third of a second to import, which only those pay who look at intervals.
+    from scipy.special import stdtrit  # type: ignore[import-untyped]
+
+    return float(stdtrit(freedom, UPPER))
 
 
 def _unanimous(mean: float, tasks: int, bounds: tuple[float, float]) -> tuple[float, float]:

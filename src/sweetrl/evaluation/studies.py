@@ -6,9 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct
 
-from sweetrl.evaluation.compare import sign_flip_test
 from sweetrl.evaluation.credit import CreditQuality
-from sweetrl.evaluation.crossed import Table, common_cells, crossed_mean
+from sweetrl.evaluation.crossed import Table, common_cells, crossed_mean, crossed_ratio
 from sweetrl.types import Metric
 
 Figures = Mapping[str, Mapping[str, float]]
@@ -28,8 +27,6 @@ class Step(Struct, frozen=True, kw_only=True):
     low: float | None
     """Over tasks and seeds, as is `high`; with one seed over tasks."""
     high: float | None
-    p: float
-    """Of the sign-flip test over tasks, each task's difference being the mean over the seeds."""
     seeds: int
     """Those that both have been evaluated with."""
     seeds_above: int
@@ -38,6 +35,20 @@ class Step(Struct, frozen=True, kw_only=True):
     wins: int
     """Tasks on which the second is better, over all seeds."""
     losses: int
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """How much of the gain in success from a first method to a best one another method gets."""
+
+    first: str
+    second: str
+    best: str
+    value: float | None
+    low: float | None
+    """Over tasks and seeds, as is `high`; with one seed over tasks."""
+    high: float | None
+    seeds: int
+    """Those that all three have been evaluated with."""
 
 
 class MethodResult(Struct, frozen=True, kw_only=True):
@@ -110,6 +121,8 @@ class StudyResults(Struct, frozen=True, kw_only=True):
     methods: dict[str, MethodResult]
     steps: tuple[Step, ...]
     """Between one method and the next of a table, and between the last of the main table and each ablation."""
+    shares: tuple[Share, ...] = ()
+    """Those that the study names."""
     best_of: tuple[Curve, ...] = ()
     """By critic: success against the number of drafts."""
     sizes: tuple[Curve, ...] = ()
@@ -148,12 +161,29 @@ def step(first: tuple[str, Table], second: tuple[str, Table]) -> Step:
         value=mean.value,
         low=mean.low,
         high=mean.high,
-        p=sign_flip_test(by_task),
         seeds=len(table),
         seeds_above=int(np.sum(cells.sum(axis=1) > 0)),
         tasks=cells.shape[1],
         wins=int(np.sum(by_task > 0)),
         losses=int(np.sum(by_task < 0)),
+    )
+
+
+def share(first: tuple[str, Table], second: tuple[str, Table], best: tuple[str, Table]) -> Share:
+    """What the second method gains on the first, as a share of what the best one gains on it."""
+    gains, whole = (
+        [_less(above, below) for below, above in zip(first[1], other[1], strict=True)]
+        for other in (second, best)
+    )
+    found = crossed_ratio("success", gains, whole)
+    return Share(
+        first=first[0],
+        second=second[0],
+        best=best[0],
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        seeds=len(gains),
     )
 
 

@@ -153,7 +153,9 @@ def differences(contents: ReportContents) -> Markup:
 def _difference_table(rows: Sequence[tuple[str, Estimate, Comparison]], measure: Measure) -> Markup:
     unit = ", points" if measure.percent else ""
     heads = ["first − second", f"{measure.label}{unit}", "95 % interval"]
-    heads += ["better on", "equal on", "worse on", "tasks", "p"]
+    heads += ["better on", "equal on", "worse on", "tasks"]
+    tested = any(each.p_value is not None for _, _, each in rows)
+    heads += ["p"] if tested else []
     body = (
         element(
             "tr",
@@ -161,7 +163,7 @@ def _difference_table(rows: Sequence[tuple[str, Estimate, Comparison]], measure:
             element("td", amount(found.value, percent=measure.percent, signed=True), class_="value"),
             element("td", interval(found, percent=measure.percent, signed=True)),
             *(element("td", str(count)) for count in (each.wins, each.ties, each.losses, found.items)),
-            element("td", "" if each.p_value is None else _p_text(each.p_value)),
+            element("td", "" if each.p_value is None else _p_text(each.p_value)) if tested else None,
         )
         for title, found, each in rows
     )

@@ -152,6 +152,7 @@ class _Page:
             yield "## Ablations"
             yield _method_table(ablations)
             yield from self._steps([step for step in results.steps if step.second in ablations])
+        yield from self._shares()
 
     def _other_model(self) -> Iterator[str]:
         results = self.results
@@ -179,12 +180,25 @@ class _Page:
             [
                 f"{_text(labels[step.first])} → {_text(labels[step.second])}",
                 *_difference(step),
-                f"{step.p:.2g}",
                 f"{step.seeds_above} of {step.seeds}",
             ]
             for step in steps
         )
-        yield _table(["", "difference", "95 % interval", "p (sign flips over tasks)", "seeds above 0"], rows)
+        yield _table(["", "difference", "95 % interval", "seeds above 0"], rows)
+
+    def _shares(self) -> Iterator[str]:
+        if not self.results.shares:
+            return
+        yield "How much of a possible gain in success a method gets:"
+        labels = {name: _text(method.label) for name, method in self.results.methods.items()}
+        rows = (
+            [
+                f"{labels[share.second]}, of the gain from {labels[share.first]} to {labels[share.best]}",
+                _cell(Metric("share", share.value, share.low, share.high, share.seeds), MEASURES[0]),
+            ]
+            for share in self.results.shares
+        )
+        yield _table(["", "share, % (95 % interval)"], rows)
 
     # -------- figures
 
