@@ -178,7 +178,7 @@ def test_a_frontend_task_is_refused_by_its_name(scorer: BackendScorer) -> None:
         scorer.checks(task, "x")
 
 
-def test_the_reference_never_shares_a_process_and_runs_once() -> None:
+def test_the_reference_runs_once_and_what_is_expected_stays_here() -> None:
     programs: list[Program] = []
     with Sandbox() as sandbox:
 
@@ -192,8 +192,7 @@ def test_the_reference_never_shares_a_process_and_runs_once() -> None:
         for _ in range(3):
             scorer.checks(task, returning("x * 41"))
         scorer.close()
-    reference, *answers = programs
-    assert reference.alone
+    _, *answers = programs
     assert len(answers) == 3
     for program in answers:
         sent = repr(program)
@@ -201,7 +200,7 @@ def test_the_reference_never_shares_a_process_and_runs_once() -> None:
         assert "def solve(x):\n    return x * 41" not in program.sources
 
 
-def test_real_references_pass_their_own_tests_in_company_and_alone(
+def test_real_references_pass_their_own_tests(
     colbench_dir: Path, sandbox: Sandbox, scorer: BackendScorer
 ) -> None:
     tasks = load_tasks(colbench_dir / "backend_dev.jsonl")

@@ -124,7 +124,6 @@ class BackendScorer:
             calls=(*(call.subject for call in calls), *(call.other or "None" for call in calls)),
             scope=self._mode.value,
             seed=seed,
-            alone=True,
         )
         results = sandbox.run(program)
         return tuple(map(_expect, calls, results[: len(calls)], results[len(calls) :]))

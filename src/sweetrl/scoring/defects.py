@@ -117,7 +117,7 @@ class DefectFinder:
         if all(item.call.plain for item in expected):
             return
         probe = _CHAMELEON.format(function=main_function(task.request, backend_secret(task).tests))
-        program = Program(sources=(probe,), calls=tuple(item.call.subject for item in expected), alone=True)
+        program = Program(sources=(probe,), calls=tuple(item.call.subject for item in expected))
         for item, result in zip(expected, self._sandbox.run(program), strict=True):
             if isinstance(result, Returned) and result == item.result and not item.call.plain:
                 yield Reason.ANY_OBJECT_PASSES, item.call.name, "an object that agrees to everything passes"
