@@ -29,6 +29,8 @@ class Program(Struct, frozen=True, kw_only=True):
     """`official` runs the source as the paper's scorer does: inside a function."""
     seed: int = 0
     """What `random` is seeded with before each call."""
+    values: tuple[dict[str, bytes], ...] = ()
+    """For each call the encoded values that it finds under these names, as if the source had set them."""
     budgets: tuple[int, ...] = ()
     """Largest encoded result of each call in bytes; empty for the limit's."""
 
@@ -191,6 +193,7 @@ def _job(program: Program, budgets: list[int], *, start: int, careful: bool) -> 
         "calls": [_compiled(call) for call in program.calls],
         "scope": program.scope,
         "seed": program.seed,
+        "values": program.values,
         "budgets": budgets,
         "start": start,
         "careful": careful,

@@ -16,6 +16,7 @@ import types
 from typing import Any
 
 from . import confinement
+from .decoding import decode_again
 from .encoding import Unusable, encode
 
 HEADER = struct.Struct("<cHI")
@@ -78,6 +79,8 @@ def run_calls(code: types.CodeType, job: dict[str, Any], results: "Results") -> 
             if uses_random:
                 _seed(job["seed"])
             scopes = load(code)
+            if job["values"]:
+                scopes[0].update({name: decode_again(value) for name, value in job["values"][index].items()})
             if index == start:
                 results.add(LOADED, index, b"")
             value = eval(calls[index], *scopes)  # noqa: S307  that is what the sandbox is for

@@ -89,6 +89,7 @@ def _warm_up() -> None:
         "sources": [],
         "calls": ["f(1)"] * 3,
         "budgets": [4096] * 3,
+        "values": (),
         "scope": "module",
         "seed": 0,
         "start": 0,
