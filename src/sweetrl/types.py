@@ -214,7 +214,7 @@ class Verdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     task_id: NonEmpty
     episode_id: NonEmpty
     scorer: str
-    """Name and version of the scorer, for example `backend-module/1`."""
+    """Name and version of the scorer, for example `backend-module/2`."""
     answer_digest: str
     """Short hash of what was judged, so that a resumed run notices a changed answer."""
     reward: float | None

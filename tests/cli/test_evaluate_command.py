@@ -70,7 +70,7 @@ def test_a_run_is_held_scored_and_measured(sweetrl: Sweetrl, tasks: Path, tmp_pa
     }
     assert {metric.name for metric in figures.fairness} >= {"leaking_dialogues", "success_without_leaks"}
     assert figures.run["rollout"]["seed"] == 0
-    assert figures.run["score"]["scorer"] == "backend-module/1"
+    assert figures.run["score"]["scorer"] == "backend-module/2"
     for word in ("8 dialogues on 4 tasks", "success, %", "50.0", "tests passed, %", "75.0", "2.00"):
         assert word in ended.out
 

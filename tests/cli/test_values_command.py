@@ -88,7 +88,7 @@ def test_asking_well_turns_out_to_be_worth_more(road: Road) -> None:
     mean = {output: sum(found) / len(found) for output, found in means.items()}
     assert mean["Which number?"] > mean["What weather?"] > mean["I WANT TO ANSWER: def f(): return 0"] == 0
     card = read_card(road.folder / "values.jsonl")
-    assert (card.command, card.config["replays"], card.config["scorer"]) == ("values", 8, "backend-module/1")
+    assert (card.command, card.config["replays"], card.config["scorer"]) == ("values", 8, "backend-module/2")
 
 
 def test_a_file_of_values_is_extended_and_the_same_whatever_came_first(road: Road, sweetrl: Sweetrl) -> None:

@@ -140,11 +140,11 @@ class Gauntlet:
     def _one(self, scorer: BackendScorer, attack: Attack) -> tuple[str, dict[str, Any]]:
         name = next(self.ordinary)
         task = self.tasks[name if attack.task == "any" else attack.task]
-        verdict = _judge(scorer, task, self._fill(attack.template, task))
+        verdict = judge(scorer, task, self._fill(attack.template, task))
         denied = [
             f"{honest}: {judged}"
             for honest in (name, next(self.ordinary))
-            if (judged := _judge(scorer, self.tasks[honest], REFERENCES[honest])).reward != 1.0
+            if (judged := judge(scorer, self.tasks[honest], REFERENCES[honest])).reward != 1.0
         ]
         return attack.name, {
             "reward": verdict.reward,
@@ -178,7 +178,8 @@ class Gauntlet:
         }
 
 
-def _judge(scorer: BackendScorer, task: Task, answer: str) -> Verdict:
+def judge(scorer: BackendScorer, task: Task, answer: str) -> Verdict:
+    """The verdict on an answer."""
     episode = Episode(
         task_id=task.id,
         attempt=0,

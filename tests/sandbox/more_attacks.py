@@ -731,9 +731,7 @@ def {fn}(*a, **k):
 def {fn}(*a, **k):
     raise ValueError('A' * 10**8)
 """,
-    "big_answer_after_a_stuck_resident": "# "
-    + "x" * 300_000
-    + "\ndef {fn}(*a, **k):\n    return '__wrong__'\n",
+    "answer_larger_than_a_pipe": "# " + "x" * 300_000 + "\ndef {fn}(*a, **k):\n    return '__wrong__'\n",
 }
 
 PROTOCOL = {

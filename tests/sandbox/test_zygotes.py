@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sweetrl.sandbox import Limits
-from sweetrl.sandbox.inside.runner import BROKEN, CONFINED, HEADER, LOADED, RAISED, REFUSED, UNUSABLE, VALUE
+from sweetrl.sandbox.inside.runner import BROKEN, CONFINED, HEADER, LOADED, RAISED, UNUSABLE, VALUE
 from sweetrl.sandbox.zygotes import Run, Watch
 
 BUDGETS = [4096, 10, 5000]
@@ -50,7 +50,7 @@ def send(descriptor: int, content: bytes, stays_open: bool) -> None:
 
 frames = st.builds(
     frame,
-    st.sampled_from([VALUE, RAISED, UNUSABLE, CONFINED, LOADED, REFUSED, BROKEN, b"?", b"\0"]),
+    st.sampled_from([VALUE, RAISED, UNUSABLE, CONFINED, LOADED, BROKEN, b"?", b"\0"]),
     st.integers(0, 4),
     st.binary(max_size=20),
 )

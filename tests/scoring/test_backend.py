@@ -112,12 +112,106 @@ def test_what_earns_nothing_earns_nothing_even_if_the_reference_does_the_same(
     assert expected.flaw
 
 
-def test_a_comparison_in_a_test_is_made_here(scorer: BackendScorer) -> None:
-    task = make_task(returning("x + 1"), "solve(1) == 2", "3 == solve(2)", "solve(1) != 5")
-    assert outcomes(scorer, task, returning("x + 1")) == [Outcome.PASSED] * 3
-    assert outcomes(scorer, task, returning("5")) == [Outcome.WRONG] * 3
-    liar = "class E:\n    __eq__ = lambda s, o: True\n    __ne__ = __eq__\ndef solve(x):\n    return E()\n"
-    assert outcomes(scorer, task, liar) == [Outcome.UNUSABLE] * 3
+COMPARISONS = {
+    "equality": ("x + 1", "solve(1) == 2", "3 == solve(2)", "solve(1) != 5", "0 != solve(1) == 2"),
+    "order": ("x + 1", "solve(1) < 3", "1 < solve(1) <= 2", "not solve(1) > 2", "max(1, solve(1))"),
+    "membership": ("[x, 'a']", "'a' in solve(1)", "solve(1)[1] in ('a', 'b')", "3 not in solve(1)"),
+    "identity": ("x > 0", "solve(1) is True", "(solve(0)) is False", "solve(1) is not None"),
+    "truth": ("[x]", "bool(solve(1) == [1])", "not solve(1) != [1]", "solve(1) == [1] and solve(2)"),
+    "length": ("'abc'[:x]", "len(solve(2)) == 2", "len(solve(3))", "not len(solve(0))"),
+    "items": ("{'k': [x]}", "solve(1)['k']", "solve(2)['k'][0] + 1", "list(solve(1).items())", "[*solve(1)]"),
+    "sorting": ("[3, x, 2]", "sorted(solve(1))", "sum(solve(1)) == 6", "max(solve(9))", "list(reversed(solve(1)))"),
+    "types": ("str(x)", "isinstance(solve(1), str)", "type(solve(1)) == str", "type(solve(1)).__name__"),
+    "text": ("'a%d' % x", "solve(1).upper()", "f'{solve(1)}!'", "'%s' % solve(1)", "str(solve(1))", "repr(solve(2))"),
+    "loops": ("x * 2", "all(solve(i) == i * 2 for i in range(4))", "any(solve(i) > 5 for i in range(4))",
+              "[solve(i) for i in (1, 2)] == [2, 4]", "{i: solve(i) for i in (1, 2)}", "sum(map(solve, [1, 2]))"),
+    "several calls": ("x * 2", "solve(1) + solve(2)", "solve(1) == 2 and solve(2) == 4", "(solve(1), solve(2))"),
+    "rounding": ("x / 3", "round(solve(1), 2)", "abs(solve(1) - 0.3333) < 0.001", "int(solve(3))"),
+}  # fmt: skip
+"""A reference, and tests that do something with its value."""
+
+AGREEING = """
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = lambda s, *a: True
+    __bool__ = __hash__ = lambda s: True
+    __len__ = __index__ = __int__ = __abs__ = lambda s: 2
+    __iter__ = lambda s: iter([s, s])
+    __reversed__ = __iter__
+    __getitem__ = __call__ = __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __round__ = lambda s, *a: s
+    __str__ = __repr__ = __format__ = lambda s, *a: 'a1'
+    upper = items = lambda s: s
+    __class__ = property(lambda s: {kind})
+"""
+OBJECTS = {
+    "an object": "class Agreeing:" + AGREEING.format(kind="str") + "def solve(x):\n    return Agreeing()\n",
+    "an int": (
+        "class Agreeing(int):" + AGREEING.format(kind="bool") + "def solve(x):\n    return Agreeing(987654)\n"
+    ),
+    "a str": (
+        "class Agreeing(str):"
+        + AGREEING.format(kind="bool")
+        + "def solve(x):\n    return Agreeing('wrong')\n"
+    ),
+    "a list": (
+        "class Agreeing(list):"
+        + AGREEING.format(kind="str")
+        + "def solve(x):\n    return Agreeing(['wrong'])\n"
+    ),
+    "shadowed builtins": (
+        "import builtins\nfor name in ('len', 'sorted', 'isinstance', 'all', 'any', 'max', 'sum', 'round', 'type',\n"
+        "             'bool', 'str', 'repr', 'list', 'reversed', 'int', 'abs', 'divmod'):\n"
+        "    globals()[name] = lambda *a, **k: True\n    setattr(builtins, name, globals()[name])\n"
+        "def solve(x):\n    return -98765\n"
+    ),
+}
+
+
+PLAIN = {"an int": 987654, "a str": "wrong", "a list": ["wrong"], "shadowed builtins": -98765}
+"""What is left of the objects when they are decoded."""
+
+
+@pytest.mark.parametrize("case", COMPARISONS)
+def test_what_a_test_does_with_a_value_is_done_out_of_the_answers_reach(
+    scorer: BackendScorer, case: str
+) -> None:
+    reference, *tests = COMPARISONS[case]
+    task = make_task(returning(reference), *tests)
+    assert outcomes(scorer, task, returning(reference)) == [Outcome.PASSED] * len(tests)
+    for name, answer in OBJECTS.items():
+        found = zip(tests, outcomes(scorer, task, answer), strict=True)
+        paid = {test for test, outcome in found if outcome is Outcome.PASSED}
+        assert paid <= {test for test in tests if name in PLAIN and deserves(test, reference, PLAIN[name])}, (
+            name
+        )
+
+
+def deserves(test: str, reference: str, value: object) -> bool:
+    """Whether a function that always returns the plain value passes the test."""
+    scope: dict[str, Any] = {}
+    exec(returning(reference), scope)
+    try:
+        return bool(eval(test, {"solve": lambda _: value}) == eval(test, scope))
+    except (TypeError, ValueError, AttributeError, IndexError, KeyError):
+        return False
+
+
+def test_a_right_value_of_another_type_passes_where_the_test_allows_it(scorer: BackendScorer) -> None:
+    task = make_task(
+        returning("[x, 2]"), "sorted(solve(1))", "sum(solve(1)) == 3", "len(solve(1))", "solve(1)[0]"
+    )
+    assert outcomes(scorer, task, returning("(x, 2.0)")) == [Outcome.PASSED] * 4
+
+
+def test_a_value_on_which_the_rest_of_a_test_fails_has_the_outcome_of_that(scorer: BackendScorer) -> None:
+    task = make_task(returning("[x]"), "solve(1)[0]", "'a' * solve(2)[0]", "sum(range(solve(3)[0]))")
+    answer = "def solve(x):\n    return {1: 5, 2: [1 << 40], 3: [10 ** 11]}[x]\n"
+    assert outcomes(scorer, task, answer) == [Outcome.RAISED, Outcome.RAISED, Outcome.TIMED_OUT]
+
+
+def test_a_helper_of_the_reference_is_not_asked_of_the_answer(scorer: BackendScorer) -> None:
+    reference = "def helper(x):\n    return x * 2\ndef solve(x):\n    return helper(x) + 1\n"
+    task = make_task(reference, "solve(1) == helper(1) + 1", "solve(2) - helper(2)")
+    assert outcomes(scorer, task, returning("x * 2 + 1")) == [Outcome.PASSED] * 2
+    assert outcomes(scorer, task, returning("x")) == [Outcome.WRONG] * 2
 
 
 def test_each_way_to_fail_has_its_outcome(scorer: BackendScorer) -> None:
@@ -178,7 +272,7 @@ def test_a_frontend_task_is_refused_by_its_name(scorer: BackendScorer) -> None:
         scorer.checks(task, "x")
 
 
-def test_the_reference_never_shares_a_process_and_runs_once() -> None:
+def test_the_reference_runs_once_and_what_is_expected_stays_here() -> None:
     programs: list[Program] = []
     with Sandbox() as sandbox:
 
@@ -188,20 +282,25 @@ def test_the_reference_never_shares_a_process_and_runs_once() -> None:
                 return sandbox.run(program)
 
         scorer = BackendScorer(Spy())  # type: ignore[arg-type]
-        task = make_task("def solve(x):\n    return x * 41\n", "solve(1)", "solve(2) == 82")
+        task = make_task(
+            "def solve(x):\n    return x * 41\n", "solve(1)", "solve(2) == 82", "solve(3) in (5, 123)"
+        )
         for _ in range(3):
             scorer.checks(task, returning("x * 41"))
         scorer.close()
-    reference, *answers = programs
-    assert reference.alone
-    assert len(answers) == 3
+    answers = [program for program in programs if program.defines]
+    assert [len(programs), len(answers)] == [
+        5,
+        3,
+    ]  # the reference, what its tests do with its values, three answers
     for program in answers:
         sent = repr(program)
-        assert "82" not in sent  # what is expected never leaves this process
+        assert "82" not in sent
+        assert "123" not in sent  # what is expected never leaves this process
         assert "def solve(x):\n    return x * 41" not in program.sources
 
 
-def test_real_references_pass_their_own_tests_in_company_and_alone(
+def test_real_references_pass_their_own_tests(
     colbench_dir: Path, sandbox: Sandbox, scorer: BackendScorer
 ) -> None:
     tasks = load_tasks(colbench_dir / "backend_dev.jsonl")

@@ -1,34 +1,8 @@
-"""Hidden tests as data."""
+"""Which functions hidden tests are about."""
 
 import pytest
 
-from sweetrl.scoring.calls import HiddenCall, called_names, main_function, split_calls
-
-
-@pytest.mark.parametrize(
-    ("expression", "subject", "other", "plain"),
-    [
-        ("solve(1, x='a')", "solve(1, x='a')", None, True),
-        ("  solve(1)\n", "solve(1)", None, True),
-        ("solve(1) == [2, 3]", "solve(1)", "[2, 3]", True),
-        ("[2, 3] == solve(1)", "solve(1)", "[2, 3]", True),
-        ("solve(1) != None", "solve(1)", "None", True),
-        ("solve(1) == other(2)", "solve(1)", "other(2)", True),
-        ("solve(1)['a'] == 3", "solve(1)['a']", "3", False),
-        ("solve(1) < 3", "solve(1) < 3", None, False),
-        ("print(solve(1))", "print(solve(1))", None, False),
-        ("solve(1", "solve(1", None, False),
-    ],
-)
-def test_only_the_side_with_the_call_is_left_to_the_answer(
-    expression: str, subject: str, other: str | None, plain: bool
-) -> None:
-    assert split_calls({"test1": expression}) == (HiddenCall("test1", subject, other, plain),)
-
-
-def test_calls_keep_the_order_of_their_tests() -> None:
-    tests = {"b": "solve(2)", "a": "solve(1)"}
-    assert [call.name for call in split_calls(tests)] == ["b", "a"]
+from sweetrl.scoring.calls import called_names, functions_of, main_function, task_functions
 
 
 @pytest.mark.parametrize(
@@ -46,6 +20,26 @@ def test_the_function_a_task_is_about_is_found(
     request_text: str, tests: dict[str, str], function: str
 ) -> None:
     assert main_function(request_text, tests) == function
+
+
+def test_all_functions_that_the_request_names_are_the_answers() -> None:
+    tests = {"a": "decode(encode('x')) == 'x'", "b": "check(encode('y'))"}
+    assert task_functions("def encode(text), def decode(text), def unused()", tests) == ["encode", "decode"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "functions"),
+    [
+        ("solve(1) == helper(2)", {"solve"}),
+        ("list(map(solve, [1]))", {"solve"}),
+        ("helper(2) > len('ab')", {"helper"}),
+        ("1 +", set()),
+    ],
+)
+def test_a_test_without_the_tasks_functions_is_about_those_that_it_calls(
+    expression: str, functions: set[str]
+) -> None:
+    assert functions_of(expression, frozenset({"solve"})) == functions
 
 
 def test_each_test_counts_once_for_a_name() -> None:

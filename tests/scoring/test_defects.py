@@ -49,9 +49,24 @@ DEFECTIVE = {
     "wrapped": (
         Reason.ANY_OBJECT_PASSES,
         "def f(x): return [x]",
-        {"t1": "f(1)", "t2": "bool(f(2))"},
+        {"t1": "f(1)", "t2": "f(3)", "t3": "bool(f(2))"},
+    ),
+    "answer decides": (
+        Reason.ANSWER_DECIDES,
+        "class A: pass\ndef f(x): return A() if x else [x]",
+        {"t1": "f(0)", "t2": "isinstance(f(2), A)", "t3": "f(0)"},
+    ),
+    "answer decides in a loop": (
+        Reason.ANSWER_DECIDES,
+        "class A: pass\ndef f(x): return A() if x else [x]",
+        {"t1": "f(0)[0] + 5", "t2": "all([isinstance(f(i), A) for i in (1, 2)])"},
     ),
     "constant": (Reason.CONSTANT_PASSES, "def f(x): return x > 100", {"t1": "f(1)", "t2": "f(2)"}),
+    "constant in order": (
+        Reason.CONSTANT_PASSES,
+        "def f(x): return x",
+        {"t1": "f(8) > 3", "t2": "len([f(9)]) == 1 and f(9) >= 8"},
+    ),
     "constant text": (Reason.CONSTANT_PASSES, "def f(x): return 'ok'", {"t1": "f(1)", "t2": "f(2)"}),
 }
 

@@ -90,4 +90,4 @@ def test_the_fence_rule_is_the_papers(answer: str, code: str) -> None:
 
 
 def test_names_say_which_rules_were_used(scorers: dict[Mode, BackendScorer]) -> None:
-    assert {scorer.name for scorer in scorers.values()} == {"backend-module/1", "backend-official/1"}
+    assert {scorer.name for scorer in scorers.values()} == {"backend-module/2", "backend-official/2"}

@@ -11,7 +11,6 @@ from msgspec import Struct
 from sweetrl.errors import SandboxError
 from sweetrl.sandbox.inside.runner import RAISED, VALUE
 from sweetrl.sandbox.isolation import Isolation, choose_isolation
-from sweetrl.sandbox.residents import Company, Resident
 from sweetrl.sandbox.zygotes import Limits, Run, Zygote
 
 _MAX_DETAIL = 400
@@ -30,8 +29,8 @@ class Program(Struct, frozen=True, kw_only=True):
     """`official` runs the source as the paper's scorer does: inside a function."""
     seed: int = 0
     """What `random` is seeded with before each call."""
-    alone: bool = False
-    """Never share a process with other programs, not even if the source is plain."""
+    values: tuple[dict[str, bytes], ...] = ()
+    """For each call the encoded values that it finds under these names, as if the source had set them."""
     budgets: tuple[int, ...] = ()
     """Largest encoded result of each call in bytes; empty for the limit's."""
 
@@ -69,22 +68,16 @@ class _Worker:
     def __init__(self) -> None:
         self.zygotes: dict[tuple[str, ...], Zygote] = {}
         """By the packages that they have loaded."""
-        self.resident: Resident | None = None
 
     def kill(self) -> None:
         """End the processes under whoever waits for them; may be called from any thread."""
         for zygote in list(self.zygotes.values()):
             zygote.kill()
-        if (resident := self.resident) is not None:
-            resident.kill()
 
     def close(self) -> None:
         """Also release what they held; only for the thread that has the worker."""
         while self.zygotes:
             self.zygotes.popitem()[1].close()
-        if self.resident is not None:
-            self.resident.close()
-            self.resident = None
 
 
 class Sandbox:
@@ -151,41 +144,20 @@ class Sandbox:
         # A package is loaded before forking, but only for programs that mention it: it makes forks dearer.
         packages = tuple(name for name in self._packages if any(name in source for source in program.sources))
         try:
-            company = Company() if packages or program.alone else self._run_in_company(worker, program)
-            if company.encoded is not None:
-                return [Returned(value) for value in company.encoded]
-            return self._run_alone(worker, program, packages, careful=company.overran)
+            if packages not in worker.zygotes:
+                worker.zygotes[packages] = Zygote(self.isolation, self.limits, packages, self._hash_seed)
+            return self._run_to_end(worker.zygotes[packages], program)
         except BaseException:
             # Whatever happened, the processes are in an unknown state: the next program gets new ones.
             worker.close()
             raise
 
-    def _run_in_company(self, worker: _Worker, program: Program) -> Company:
-        """Run the program in a process that others use too, if its code is plain."""
-        worker.resident = worker.resident or Resident(self._zygote(()))
-        budgets = self._budgets(program)
-        deadline = time.monotonic() + self.limits.total_seconds
-        job = _job(program, budgets, start=0, careful=False)
-        return worker.resident.run(job, budgets, deadline)
-
-    def _run_alone(
-        self, worker: _Worker, program: Program, packages: tuple[str, ...], *, careful: bool
-    ) -> list[Result]:
-        if packages not in worker.zygotes:
-            worker.zygotes[packages] = self._zygote(packages)
-        return self._run_to_end(worker.zygotes[packages], program, careful=careful)
-
-    def _zygote(self, packages: tuple[str, ...]) -> Zygote:
-        return Zygote(self.isolation, self.limits, packages, self._hash_seed)
-
     def _budgets(self, program: Program) -> list[int]:
         return list(program.budgets) or [self.limits.result_bytes] * len(program.calls)
 
-    def _run_to_end(self, zygote: Zygote, program: Program, *, careful: bool) -> list[Result]:
-        """Run all calls, in as many processes as it takes: one, unless a call kills or overruns its process.
-
-        `careful` if trouble is expected: each result is then sent at once, instead of with the others.
-        """
+    def _run_to_end(self, zygote: Zygote, program: Program) -> list[Result]:
+        """Run all calls, in as many processes as it takes: one, unless a call kills or overruns its process."""
+        careful = False
         results: list[Result] = []
         count = len(program.calls)
         budgets = self._budgets(program)
@@ -221,6 +193,7 @@ def _job(program: Program, budgets: list[int], *, start: int, careful: bool) -> 
         "calls": [_compiled(call) for call in program.calls],
         "scope": program.scope,
         "seed": program.seed,
+        "values": program.values,
         "budgets": budgets,
         "start": start,
         "careful": careful,

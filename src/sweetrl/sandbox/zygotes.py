@@ -22,7 +22,7 @@ from typing import Any
 from msgspec import Struct
 
 from sweetrl.errors import SandboxError
-from sweetrl.sandbox.inside.runner import BROKEN, CONFINED, HEADER, LOADED, RAISED, REFUSED, UNUSABLE, VALUE
+from sweetrl.sandbox.inside.runner import BROKEN, CONFINED, HEADER, LOADED, RAISED, UNUSABLE, VALUE
 from sweetrl.sandbox.inside.zygote import ASK, ENDED, JOB, MESSAGE, READY
 from sweetrl.sandbox.isolation import Isolation, available_isolation
 
@@ -63,7 +63,6 @@ class Run(Struct):
     broken: str = ""
     """Why the process could not be confined, as it says: code that runs before its frames are sent can say so too."""
     loaded: bool = False
-    refused: bool = False
     overran: bool = False
     exit_code: int | None = None
 
@@ -224,9 +223,6 @@ class Watch:
                 break
             elif kind == LOADED and not run.loaded and not run.frames:
                 run.loaded = True
-            elif kind == REFUSED and not run.frames:
-                run.refused = True
-                break
             elif kind in (VALUE, RAISED, UNUSABLE) and at == index:
                 run.frames.append((kind, payload))
                 self._restart_clock()

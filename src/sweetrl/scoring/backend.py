@@ -1,8 +1,9 @@
-"""Scoring Python answers: hidden calls, run in the sandbox, compared here with the reference's results.
+"""Scoring Python answers: hidden tests, run in the sandbox, compared here with the reference's results.
 
-The reference runs once per task in processes of its own; an answer's process knows neither its source nor its
-results. A call passes if the answer's value equals the reference's as `==` has it on plain values. None and
-errors earn nothing, even where the reference does the same.
+An answer's process knows neither the reference nor its results. It evaluates the calls of its own functions; what a
+test does with their values is evaluated in another process, on decoded values. A test passes if it comes to what it
+comes to for the reference, as `==` has it on plain values. None and errors earn nothing, even where the reference
+does the same.
 """
 
 import asyncio
@@ -11,9 +12,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
-from typing import Any
-
-from msgspec import Struct
 
 from sweetrl.errors import DataError, SandboxError
 from sweetrl.sandbox import (
@@ -30,11 +28,11 @@ from sweetrl.sandbox import (
 )
 from sweetrl.scoring import official
 from sweetrl.scoring.answers import MAX_ANSWER_CHARACTERS, readings
-from sweetrl.scoring.calls import HiddenCall, main_function, split_calls
+from sweetrl.scoring.calls import main_function
+from sweetrl.scoring.references import Expected, Rest, evaluate_rests, readable, run_reference
 from sweetrl.types import BackendSecret, Check, Ending, Episode, Failure, Outcome, Task, Verdict, digest
 
 _REFERENCES_KEPT = 4096
-_SMALLEST_BUDGET = 4096
 
 
 class Mode(StrEnum):
@@ -44,25 +42,6 @@ class Mode(StrEnum):
     """As a module: helpers, classes and imports work."""
     OFFICIAL = "official"
     """As the paper's scorer does, with its scope and word filters."""
-
-
-class Expected(Struct, frozen=True):
-    """What the reference makes of one hidden call."""
-
-    call: HiddenCall
-    result: Result
-    value: Any = None
-    """Decoded, if the reference returned something usable."""
-    other: Any = None
-    """The other side of a comparison, decoded."""
-    flaw: str = ""
-    """Why nothing can pass this call; empty if something can."""
-
-    @property
-    def budget(self) -> int:
-        """Bytes beyond which an answer's result cannot be the right one."""
-        size = len(self.result.encoded) if isinstance(self.result, Returned) else 0
-        return max(_SMALLEST_BUDGET, 4 * size)
 
 
 class BackendScorer:
@@ -77,7 +56,7 @@ class BackendScorer:
     @property
     def name(self) -> str:
         """Name and version; the version changes whenever a verdict could."""
-        return f"backend-{self._mode}/1"
+        return f"backend-{self._mode}/2"
 
     async def score(self, task: Task, episode: Episode) -> Verdict:
         """Judge the episode's answer; unscored if it failed for reasons of ours, or the sandbox does."""
@@ -99,9 +78,14 @@ class BackendScorer:
         expected = self.expected(task)
         refusal = self._refusal(answer)
         if refusal or answer is None:
-            return tuple(Check(item.call.name, Outcome.UNUSABLE, refusal) for item in expected)
-        results = self._sandbox.run(self._program(task, answer, expected))
-        return tuple(_check(item, result) for item, result in zip(expected, results, strict=True))
+            return tuple(Check(item.name, Outcome.UNUSABLE, refusal) for item in expected)
+        return self.compare(task, expected, self._sandbox.run(self._program(task, answer, expected)))
+
+    def compare(
+        self, task: Task, expected: Sequence[Expected], results: Sequence[Result]
+    ) -> tuple[Check, ...]:
+        """The outcome of each hidden test whose subject had this result."""
+        return tuple(map(_check, expected, results, self._outcomes(task, expected, results)))
 
     def expected(self, task: Task) -> tuple[Expected, ...]:
         """The reference's results, computed once per task."""
@@ -117,17 +101,20 @@ class BackendScorer:
 
     def run_reference(self, task: Task, sandbox: Sandbox, *, seed: int = 0) -> tuple[Expected, ...]:
         """The reference's results in the given sandbox."""
-        secret = backend_secret(task)
-        calls = split_calls(secret.tests)
-        program = Program(
-            sources=(secret.reference,),
-            calls=(*(call.subject for call in calls), *(call.other or "None" for call in calls)),
-            scope=self._mode.value,
-            seed=seed,
-            alone=True,
-        )
-        results = sandbox.run(program)
-        return tuple(map(_expect, calls, results[: len(calls)], results[len(calls) :]))
+        return run_reference(task.request, backend_secret(task), sandbox, scope=self._mode.value, seed=seed)
+
+    def _outcomes(self, task: Task, expected: Sequence[Expected], results: Sequence[Result]) -> list[Result]:
+        """What each whole test comes to: the subject's result where there is no more to it, or nothing to evaluate."""
+        outcomes = list(results)
+        rests = {
+            index: Rest(item.split.rest, result.encoded, item.known)
+            for index, (item, result) in enumerate(zip(expected, results, strict=True))
+            if item.split.rest is not None and result != item.result and readable(result)
+        }
+        evaluated = evaluate_rests(backend_secret(task), self._sandbox, list(rests.values()))
+        for index, outcome in zip(rests, evaluated, strict=True):
+            outcomes[index] = outcome
+        return outcomes
 
     def close(self) -> None:
         """End the threads; the sandbox is its owner's."""
@@ -148,7 +135,7 @@ class BackendScorer:
         return Program(
             sources=sources,
             defines=function,
-            calls=tuple(item.call.subject for item in expected),
+            calls=tuple(item.split.subject for item in expected),
             scope=self._mode.value,
             budgets=tuple(item.budget for item in expected),
         )
@@ -176,59 +163,27 @@ def backend_secret(task: Task) -> BackendSecret:
     return task.secret
 
 
-def _expect(call: HiddenCall, result: Result, other: Result) -> Expected:
-    if not isinstance(result, Returned) or not isinstance(other, Returned):
-        broken = result if not isinstance(result, Returned) else other
-        return Expected(call, result, flaw=f"the reference {_trouble(broken)}")
-    try:
-        value, right = decode(result.encoded), decode(other.encoded)
-    except BadValue as error:
-        return Expected(call, result, flaw=f"the reference returns an unreadable value: {error}")
-    if call.other is None and value is None:
-        return Expected(call, result, flaw="the reference returns None, which earns nothing")
-    # Decoded twice: a list that holds NaN equals itself, but no other list.
-    if call.other is None and not same(value, decode(result.encoded)):
-        return Expected(call, result, flaw="the reference returns NaN, which equals nothing")
-    return Expected(call, result, value, right)
-
-
-def _trouble(result: Result) -> str:
-    match result:
+def _check(expected: Expected, result: Result, outcome: Result) -> Check:
+    """The verdict on one test, by the result of its subject and what the whole test came to."""
+    if expected.flaw and isinstance(result, Returned):
+        return Check(expected.name, Outcome.UNUSABLE, expected.flaw)
+    if result == expected.result and isinstance(result, Returned):
+        return Check(expected.name, Outcome.PASSED)  # the same bytes decode to the same value
+    match outcome if isinstance(result, Returned) else result:
         case Raised(error):
-            return f"raises {error}"
+            return Check(expected.name, Outcome.RAISED, error)
         case TimedOut(detail):
-            return f"takes too long: {detail}"
+            return Check(expected.name, Outcome.TIMED_OUT, detail)
         case Unusable(reason):
-            return f"is no use: {reason}"
-        case Returned():
-            raise AssertionError("a returned value is no trouble")
-
-
-def _check(expected: Expected, result: Result) -> Check:
-    name = expected.call.name
-    match result:
-        case Raised(error):
-            return Check(name, Outcome.RAISED, error)
-        case TimedOut(detail):
-            return Check(name, Outcome.TIMED_OUT, detail)
-        case Unusable(reason):
-            return Check(name, Outcome.UNUSABLE, reason)
+            return Check(expected.name, Outcome.UNUSABLE, reason)
         case Returned(encoded):
             return _compare(expected, encoded)
 
 
 def _compare(expected: Expected, encoded: bytes) -> Check:
-    name = expected.call.name
-    if expected.flaw:
-        return Check(name, Outcome.UNUSABLE, expected.flaw)
-    if isinstance(expected.result, Returned) and encoded == expected.result.encoded:
-        return Check(name, Outcome.PASSED)  # the same bytes decode to the same value
     try:
         value = decode(encoded)
     except BadValue as error:
-        return Check(name, Outcome.UNUSABLE, f"unreadable result: {error}")
-    if expected.call.other is None:
-        equal = value is not None and same(value, expected.value)
-    else:
-        equal = same(value, expected.other) == same(expected.value, expected.other)
-    return Check(name, Outcome.PASSED if equal else Outcome.WRONG)
+        return Check(expected.name, Outcome.UNUSABLE, f"unreadable result: {error}")
+    equal = value is not None and same(value, expected.outcome)
+    return Check(expected.name, Outcome.PASSED if equal else Outcome.WRONG)

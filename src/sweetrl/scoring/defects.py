@@ -12,10 +12,12 @@ from typing import Any
 from msgspec import Struct
 
 from sweetrl.sandbox import Program, Raised, Returned, Sandbox, TimedOut, Unusable, same
-from sweetrl.scoring.backend import BackendScorer, Expected, backend_secret
+from sweetrl.sandbox.inside.encoding import encode
+from sweetrl.scoring.backend import BackendScorer, backend_secret
 from sweetrl.scoring.calls import called_names, main_function
+from sweetrl.scoring.references import Expected
 from sweetrl.syntax import parse
-from sweetrl.types import Task
+from sweetrl.types import Outcome, Task
 
 
 class Reason(StrEnum):
@@ -38,6 +40,9 @@ class Reason(StrEnum):
     HELPER_ONLY = "helper_only"
     """A test calls a helper that only the reference has."""
     ANY_OBJECT_PASSES = "any_object_passes"
+    """A test is passed by values that have nothing to do with the right one."""
+    ANSWER_DECIDES = "answer_decides"
+    """A test asks yes or no about objects without a plain form, so the answer's own methods decide."""
     CONSTANT_PASSES = "constant_passes"
     """A function that always returns the same value passes every test."""
     PAGE_NOT_SHOWN = "page_not_shown"
@@ -77,11 +82,12 @@ class DefectFinder:
     def _complaints(self, task: Task, expected: Sequence[Expected]) -> Iterator[tuple[Reason, str, str]]:
         for item in expected:
             if item.flaw:
-                yield _reason_of(item), item.call.name, item.flaw
+                yield _reason_of(item), item.name, item.flaw
         yield from self._changing_results(task, expected)
         yield from _helper_tests(task)
         yield from self._empty_tests(task, expected)
-        if (constant := _passing_constant(expected)) is not None:
+        yield from self._credulous_tests(task, expected)
+        if (constant := self._passing_constant(task, expected)) is not None:
             yield Reason.CONSTANT_PASSES, "", f"always returning {constant} passes every test"
 
     def _changing_results(
@@ -105,22 +111,68 @@ class DefectFinder:
     def _first_change(before: Sequence[Expected], after: Sequence[Expected]) -> str | None:
         """The first test whose sound result is another one now."""
         for old, new in zip(before, after, strict=True):
-            if not old.flaw and (new.flaw or not same(old.value, new.value)):
-                return old.call.name
+            if not old.flaw and (new.flaw or old.split != new.split or not same(old.value, new.value)):
+                return old.name
         return None
 
     def _empty_tests(self, task: Task, expected: Sequence[Expected]) -> Iterator[tuple[Reason, str, str]]:
-        for item in expected:
-            if not item.flaw and item.call.other is not None and not same(item.value, item.other):
-                detail = f"the reference itself is not {item.call.other}, so any other value passes"
-                yield Reason.ANY_OBJECT_PASSES, item.call.name, detail
-        if all(item.call.plain for item in expected):
+        """Tests that tell the right value from none of a few that have nothing to do with it."""
+        if all(item.split.rest is None for item in expected):
             return
+        passing = [self._passes(task, expected, value) for value in _UNRELATED]
+        for item, *passes in zip(expected, *passing, strict=True):
+            if item.split.rest is not None and all(passes):
+                detail = f"{item.split.rest} is {item.outcome} for the reference, as for any other value"
+                yield Reason.ANY_OBJECT_PASSES, item.name, detail[:300]
+
+    def _credulous_tests(self, task: Task, expected: Sequence[Expected]) -> Iterator[tuple[Reason, str, str]]:
+        """Tests of which the answer's process evaluates more than a call."""
+        widened = [item for item in expected if not item.flaw and item.widened]
+        if not widened:
+            return
+        for item in widened:
+            if _yes_or_no(item.value):
+                yield (
+                    Reason.ANSWER_DECIDES,
+                    item.name,
+                    f"the answer's own methods decide {item.split.subject}"[:300],
+                )
         probe = _CHAMELEON.format(function=main_function(task.request, backend_secret(task).tests))
-        program = Program(sources=(probe,), calls=tuple(item.call.subject for item in expected), alone=True)
-        for item, result in zip(expected, self._sandbox.run(program), strict=True):
-            if isinstance(result, Returned) and result == item.result and not item.call.plain:
-                yield Reason.ANY_OBJECT_PASSES, item.call.name, "an object that agrees to everything passes"
+        program = Program(sources=(probe,), calls=tuple(item.split.subject for item in widened))
+        for item, result in zip(widened, self._sandbox.run(program), strict=True):
+            if isinstance(result, Returned) and result == item.result:
+                yield Reason.ANY_OBJECT_PASSES, item.name, "an object that agrees to everything passes"
+
+    def _passing_constant(self, task: Task, expected: Sequence[Expected]) -> str | None:
+        """A value that passes every test whatever the arguments, as text; None if there is none."""
+        if any(item.flaw for item in expected):
+            return None
+        for constant in (False, 0, "", [], {}, *(item.value for item in expected[:2])):
+            if all(self._passes(task, expected, constant)):
+                return repr(constant)[:80]
+        return None
+
+    def _passes(self, task: Task, expected: Sequence[Expected], value: Any) -> list[bool]:
+        """For each test, whether functions that always return the value pass it."""
+        if all(item.split.rest is None and not item.widened for item in expected):
+            return [same(value, item.outcome) for item in expected]
+        names = called_names(backend_secret(task).tests)
+        source = "".join(f"def {name}(*a, **k): return constant\n" for name in names)
+        found = {"constant": encode(value, _LARGEST_CONSTANT)}
+        calls = tuple(item.split.subject for item in expected)
+        results = self._sandbox.run(Program(sources=(source,), calls=calls, values=(found,) * len(calls)))
+        return [check.outcome is Outcome.PASSED for check in self._scorer.compare(task, expected, results)]
+
+
+_UNRELATED = ("no such value", -98765.4321, ["no such value"])
+_LARGEST_CONSTANT = 1 << 20
+
+
+def _yes_or_no(value: Any) -> bool:
+    """Whether a value is nothing but truth values."""
+    return isinstance(value, bool) or (
+        isinstance(value, (list, tuple)) and bool(value) and all(map(_yes_or_no, value))
+    )
 
 
 _CHAMELEON = """
@@ -176,21 +228,3 @@ def _defined_names(source: str) -> set[str]:
         for item in (tree.body if tree else ())
         if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
     }
-
-
-def _passing_constant(expected: Sequence[Expected]) -> str | None:
-    """A value that passes every test whatever the arguments, as text; None if there is none."""
-    if any(item.flaw for item in expected):
-        return None
-    candidates: list[Any] = [False, 0, "", [], {}]
-    candidates += [item.value if item.call.other is None else item.other for item in expected[:2]]
-    for constant in candidates:
-        if all(_passes(constant, item) for item in expected):
-            return repr(constant)[:80]
-    return None
-
-
-def _passes(value: Any, item: Expected) -> bool:
-    if item.call.other is None:
-        return same(value, item.value)
-    return same(value, item.other) == same(item.value, item.other)

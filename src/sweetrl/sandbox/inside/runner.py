@@ -9,30 +9,23 @@ import gc
 import marshal
 import os
 import random
-import resource
 import struct
 import sys
 import time
 import types
 from typing import Any
 
-from . import confinement, plain
+from . import confinement
+from .decoding import decode_again
 from .encoding import Unusable, encode
 
 HEADER = struct.Struct("<cHI")
 CONFINED, BROKEN, LOADED = b"C", b"B", b"L"
 """Rights are gone; they could not be given up; the code has been run once without a call."""
 VALUE, RAISED, UNUSABLE = b"V", b"R", b"U"
-REFUSED = b"N"
-"""The code is not plain: it gets a process of its own."""
-FILTERED, UNFILTERED = b"F", b"U"
-"""The first byte to a process that serves plain jobs; each job then comes behind its length."""
 MODULE_NAME = "answer"
 _MAX_DETAIL = 300
-LENGTH = struct.Struct("<I")
 _GATHER_SECONDS = 0.02
-_GATHER_KILOBYTES = 64 << 10
-"""How much the memory of a process that serves plain jobs may grow before a new one takes over."""
 
 # Untrusted code may replace these names in their modules; this process then still ends as it should.
 _write, _exit, _seed, _clock = os.write, os._exit, random.seed, time.monotonic
@@ -59,49 +52,11 @@ def run_job(job_fd: int, result_fd: int, cpu_seconds: int, parent: int) -> None:
         _exit(0)
 
 
-def serve_plain_jobs(job_fd: int, result_fd: int, cpu_seconds: int, parent: int) -> None:
-    """Run jobs one after the other, those whose code is `plain`; refuse the others. Never returns.
-
-    Ends once its memory has grown much: caches of the standard library keep what plain code gave them.
-    """
-    results = Results(result_fd, at_once=False)
-    try:
-        confinement.die_with_parent(parent)
-        known = plain.known_names()
-        unfiltered = os.read(job_fd, 1) == UNFILTERED
-        _give_up_rights(cpu_seconds, unfiltered=unfiltered)
-        most = _peak_kilobytes() + _GATHER_KILOBYTES
-        while _peak_kilobytes() < most and (header := os.read(job_fd, LENGTH.size)):
-            job = marshal.loads(_read_exactly(job_fd, LENGTH.unpack(header)[0]))  # noqa: S302
-            code = _compile_plain(job, known)
-            if code is None:
-                results.add(REFUSED, 0, b"")
-            else:
-                run_calls(code, job, results)
-            results.flush()
-            del job, code
-            gc.collect()  # takes microseconds: all that the zygote had is frozen
-    finally:
-        _exit(0)
-
-
-def _peak_kilobytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 def _give_up_rights(cpu_seconds: int, *, unfiltered: bool) -> None:
     confinement.limit_process(cpu_seconds)
     gc.enable()
     if not unfiltered:
         confinement.filter_more()
-
-
-def _compile_plain(job: dict[str, Any], known: frozenset[str]) -> types.CodeType | None:
-    try:
-        code = _compile_first(job["sources"], job["defines"])
-        return code if plain.is_plain(code, known) else None
-    except BaseException:  # its own process will say what is wrong with it
-        return None
 
 
 def _run_source(job: dict[str, Any], results: "Results") -> None:
@@ -124,6 +79,8 @@ def run_calls(code: types.CodeType, job: dict[str, Any], results: "Results") -> 
             if uses_random:
                 _seed(job["seed"])
             scopes = load(code)
+            if job["values"]:
+                scopes[0].update({name: decode_again(value) for name, value in job["values"][index].items()})
             if index == start:
                 results.add(LOADED, index, b"")
             value = eval(calls[index], *scopes)  # noqa: S307  that is what the sandbox is for
@@ -158,13 +115,6 @@ class Results:
         while view:
             view = view[_write(self._descriptor, view) :]
         self._flushed = _clock()
-
-
-def _read_exactly(descriptor: int, size: int) -> bytes:
-    content = bytearray()
-    while len(content) < size:
-        content += os.read(descriptor, size - len(content))
-    return bytes(content)
 
 
 def _read_all(descriptor: int) -> bytes:

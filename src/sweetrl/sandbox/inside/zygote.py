@@ -35,8 +35,8 @@ _FORK_ATTEMPTS, _FORK_PAUSE = 200, 0.05
 READY, ENDED, PROCESS = b"R", b"E", b"P"
 MESSAGE = struct.Struct("<ciqq")
 """To the parent: what happened; exit code, CPU microseconds and peak bytes of memory of the ended process."""
-JOB, SERVE, ASK = b"J", b"S", b"A"
-"""From the parent: run this; run plain jobs until told otherwise; hand me the running process."""
+JOB, ASK = b"J", b"A"
+"""From the parent: run this; hand me the running process."""
 
 
 class NamedPackages:
@@ -89,6 +89,7 @@ def _warm_up() -> None:
         "sources": [],
         "calls": ["f(1)"] * 3,
         "budgets": [4096] * 3,
+        "values": (),
         "scope": "module",
         "seed": 0,
         "start": 0,
@@ -102,16 +103,14 @@ def _serve_one(control: socket.socket, cpu_seconds: int) -> bool:
     if message == ASK:  # for a process that has ended in the meantime
         control.sendall(MESSAGE.pack(PROCESS, 0, 0, 0))
         return True
-    if message not in (JOB, SERVE):
+    if message != JOB:
         return False
     job_fd, result_fd = descriptors
     parent = os.getpid()
     pid = _fork_patiently()
     if pid == 0:
         control.close()
-        if message == JOB:
-            runner.run_job(job_fd, result_fd, cpu_seconds, parent)
-        runner.serve_plain_jobs(job_fd, result_fd, 100 * cpu_seconds, parent)
+        runner.run_job(job_fd, result_fd, cpu_seconds, parent)
     os.close(job_fd)
     os.close(result_fd)
     process = os.pidfd_open(pid)

@@ -1,0 +1,208 @@
+"""Which part of a hidden test runs beside the answer, and which part is evaluated out of its reach.
+
+`len(f(x)) == 3` is split into its *subject* `f(x)`, evaluated in the answer's process, and its *rest*
+`len(answer_value) == 3`, evaluated on the decoded value in a process that never runs the answer. An object with an
+`__eq__` or `__len__` of its own therefore decides nothing. What a rest needs of the reference (`== helper(2)`) is its
+*known* part, evaluated beside the reference.
+
+A subject that has no plain form (a generator, an object) is widened by the operations around it, one at a time:
+`list(f(x)) == [1]` becomes `answer_value == [1]`. `ways_to_split` lists all widths; the scorer takes the first one that
+gives the reference the result of the whole test.
+"""
+
+import ast
+import builtins
+import copy
+import functools
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from sweetrl.syntax import parse, parse_expression
+
+ANSWER, KNOWN = "answer_value", "known_value"
+"""The names under which a rest finds the decoded values."""
+
+_MOST_WIDTHS = 8
+BUILTINS = frozenset(dir(builtins))
+# No eval, getattr, open and the like: a rest must not turn the answer's text into code or into names.
+_HARMLESS = frozenset(
+    """abs all any ascii bin bool bytearray bytes chr complex dict divmod enumerate filter float frozenset hash hex int
+    isinstance issubclass iter len list map max min next object oct ord pow print range repr reversed round set slice
+    sorted str sum tuple type zip""".split()  # noqa: SIM905
+)
+_MODULES = frozenset(
+    """calendar collections datetime decimal fractions functools itertools json math numpy random re statistics
+    string""".split()  # noqa: SIM905
+)
+_NOT_ALONE = (ast.Starred, ast.FormattedValue, ast.Slice)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Split(Struct, frozen=True):
+    """One way to share a test between the answer's process and ours."""
+
+    subject: str
+    """The expression that the answer's process evaluates."""
+    rest: str | None = None
+    """The test with `answer_value` for its subject; None if the subject is the whole test."""
+    known: str = ""
+    """What the rest takes from the reference, as `known_value`; empty for nothing."""
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def ways_to_split(expression: str, functions: frozenset[str], imported: frozenset[str]) -> tuple[Split, ...]:
+    """The smallest subject first; the whole expression last."""
+    whole = Split(expression.strip())
+    tree = parse_expression(expression)
+    if tree is None:
+        return (whole,)
+    test = _Test(tree, functions, imported)
+    found = [test.split(width) for width in range(_MOST_WIDTHS)]
+    return (*dict.fromkeys(split for split in found if split is not None), whole)
+
+
+def harmless_imports(source: str) -> dict[str, str]:
+    """The import statement of each name that the source imports from a harmless module of the standard library."""
+    tree = parse(source)
+    found = {}
+    for node in tree.body if tree else ():
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] in _MODULES:
+                    found[alias.asname or alias.name.split(".")[0]] = ast.unparse(ast.Import([alias]))
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            for alias in node.names:
+                if node.module.split(".")[0] in _MODULES:
+                    found[alias.asname or alias.name] = ast.unparse(ast.ImportFrom(node.module, [alias], 0))
+    return found
+
+
+class _Test:
+    """The tree of a test, with the way up from each node."""
+
+    def __init__(self, tree: ast.expr, functions: frozenset[str], imported: frozenset[str]) -> None:
+        self._tree = tree
+        self._parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self._ours = imported | _HARMLESS | _bound_names(tree)
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        self._anchors = [node for node in names if node.id in functions]
+        self._foreign = [node for node in names if node.id not in self._ours | functions]
+
+    def split(self, width: int) -> Split | None:
+        """The test split at subjects of so many operations; None if that leaves nothing outside, or cannot be done."""
+        subjects = self._outermost([self._subject(anchor, width) for anchor in self._anchors])
+        if not subjects or subjects == [self._tree]:
+            return None
+        inside = {node for subject in subjects for node in ast.walk(subject)}
+        known = self._outermost([self._without_anchors(name) for name in self._foreign if name not in inside])
+        places = self._places(ANSWER, subjects) | self._places(KNOWN, known)
+        try:
+            rest = copy.deepcopy(self._tree, dict(places))
+            if self._has_anchor(*map(self._repeated, known)) or not self._harmless(rest):
+                return None
+            return Split(self._joined(subjects), ast.unparse(rest), self._joined(known))
+        except (ValueError, RecursionError):
+            return None  # some f-strings of a tree cannot be written down again; some trees are too deep
+
+    def _subject(self, anchor: ast.expr, width: int) -> ast.expr:
+        node = anchor
+        above = self._parents.get(node)
+        if isinstance(above, ast.Call) and above.func is node:
+            node = above
+        for parent in self._ancestors(node):
+            if isinstance(parent, ast.Lambda):
+                node = parent  # its body is no expression that has a value by itself
+        for _, parent in zip(range(width), self._ancestors(node), strict=False):
+            node = parent
+        return node
+
+    def _without_anchors(self, name: ast.expr) -> ast.expr:
+        """The largest part of the test around a name that does not call the answer."""
+        node = name
+        for parent in self._ancestors(name):
+            if self._has_anchor(parent):
+                break
+            node = parent
+        return node
+
+    def _ancestors(self, node: ast.AST) -> Iterator[ast.expr]:
+        """The expressions around a node that have values by themselves, from the inside out."""
+        at = self._parents.get(node)
+        while at is not None:
+            if isinstance(at, ast.expr) and not isinstance(at, _NOT_ALONE):
+                yield at
+            at = self._parents.get(at)
+
+    def _outermost(self, nodes: list[ast.expr]) -> list[ast.expr]:
+        """Those that lie in no other one, in the order of the test."""
+        distinct = sorted(dict.fromkeys(nodes), key=lambda node: (node.lineno, node.col_offset))
+        return [node for node in distinct if not any(parent in distinct for parent in self._ancestors(node))]
+
+    def _has_anchor(self, *trees: ast.expr) -> bool:
+        names = {anchor.id for anchor in self._anchors}
+        return any(
+            isinstance(node, ast.Name) and node.id in names for tree in trees for node in ast.walk(tree)
+        )
+
+    def _harmless(self, rest: ast.expr) -> bool:
+        names = {node.id for node in ast.walk(rest) if isinstance(node, ast.Name)}
+        return names <= self._ours | {ANSWER, KNOWN}
+
+    def _places(self, name: str, nodes: list[ast.expr]) -> dict[int, ast.expr]:
+        """By the identity of each node: the expression that stands for its value in the rest."""
+        places: dict[int, ast.expr] = {}
+        for index, node in enumerate(nodes):
+            place = name if len(nodes) == 1 else f"{name}[{index}]"
+            if self._generators(node):
+                place += ".pop(0)"  # the value of this turn of the comprehension
+            places[id(node)] = ast.parse(place, mode="eval").body
+        return places
+
+    def _joined(self, nodes: list[ast.expr]) -> str:
+        texts = [ast.unparse(self._repeated(node)) for node in nodes]
+        return f"({', '.join(texts)})" if len(texts) > 1 else "".join(texts)
+
+    def _repeated(self, node: ast.expr) -> ast.expr:
+        """The node, or the list of its values where a comprehension evaluates it more than once."""
+        generators = self._generators(node)
+        return ast.ListComp(node, generators) if generators else node
+
+    def _generators(self, node: ast.expr) -> list[ast.comprehension]:
+        """The loops of all comprehensions around a node, as far as they have come when it is evaluated."""
+        found: list[ast.comprehension] = []
+        below: ast.AST = node
+        at = self._parents.get(node)
+        while at is not None:
+            if isinstance(at, _COMPREHENSIONS):
+                found = _generators_before(at, below, node, self._parents) + found
+            below, at = at, self._parents.get(at)
+        return found
+
+
+def _generators_before(
+    whole: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp,
+    below: ast.AST,
+    node: ast.AST,
+    parents: dict[ast.AST, ast.AST],
+) -> list[ast.comprehension]:
+    """The loops of one comprehension that run before its part `below`, in which `node` lies, is evaluated."""
+    if not isinstance(below, ast.comprehension):
+        return whole.generators
+    path = {node}
+    while parents[node] is not below:
+        node = parents[node]
+        path.add(node)
+    before = whole.generators[: whole.generators.index(below)]
+    if below.iter in path:
+        return before
+    conditions = below.ifs[: next(at for at, each in enumerate(below.ifs) if each in path)]
+    return [*before, ast.comprehension(below.target, below.iter, conditions, below.is_async)]
+
+
+def _bound_names(tree: ast.expr) -> frozenset[str]:
+    """The names that a test binds itself: in comprehensions, lambdas, and by `:=`."""
+    stored = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    return frozenset(stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)})
