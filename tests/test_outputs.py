@@ -80,6 +80,8 @@ CODE_WITH_OUTPUT = {
     "page": "<html><body>\n<pre>\nOUTPUT: 3\n</pre></body></html>",
     "page that breaks off": "<html><body><pre>OUTPUT: 3</pre>",
     "after the marker": "Thanks.\nI WANT TO ANSWER:\nOUTPUT: int = 3",
+    "below an answer": "Thanks! I WANT TO ANSWER: ```\nx = 1\n```\nOUTPUT: nothing",
+    "below an answer on lines of its own": "Thanks! I WANT TO ANSWER:\nx = 1\nOUTPUT: nothing",
 }
 
 

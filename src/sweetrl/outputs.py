@@ -16,7 +16,7 @@ ANSWER_MARKER = "I WANT TO ANSWER:"
 OUTPUT_MARKER = "OUTPUT:"
 
 # Possessive quantifiers (`*+`): giving characters back would take time quadratic in the length of the text.
-_LINE_START = r"^[ \t>]*+[*_]{0,3}"
+_LINE_START = r"^[ \t>]*+(?:\#{2,6}[ \t]++)?[*_]{0,3}"
 _WORDS = r"I\s++WANT\s++TO\s++ANSWER[*_]{0,3}[ \t]?[:\uff1a]"
 _ANSWER = rf"(?:{_LINE_START}(?i:{_WORDS})|{re.escape(ANSWER_MARKER)})(?:[*_]{{1,3}}(?=\s|\Z))?"
 _OUTPUT = rf"(?<![\w>.\[{{])[*_]{{0,3}}{OUTPUT_MARKER}(?:[*_]{{1,3}}(?=\s|\Z))?"
@@ -34,6 +34,7 @@ _MARKS = re.compile(
 )
 _ANSWER_NEXT = re.compile(rf"[\s>*_`]*+{_ANSWER}", re.MULTILINE)
 _ANY_MARK = re.compile(rf"{_ANSWER}|{OUTPUT_MARKER}", re.MULTILINE)
+_CODE_NEXT = re.compile(r"[ \t]*+(?:\n|`{3}|~{3}|\Z)")
 _REASONING_START = re.compile(r"\s*+<think(?:ing)?>")
 _REASONING_END = re.compile(r"</think(?:ing)?>")
 _REASONING_END_ALONE = re.compile(r"^[ \t]*+</think(?:ing)?>[ \t]*+$", re.MULTILINE)
@@ -59,8 +60,8 @@ _FENCED_MARKUP = re.compile(r"(?<![`~])(?:`{3,}+|~{3,}+)[^\S\n]*+\w*+\s*+(<.*?)(
 def spoken(output: str) -> str:
     """What others see of an output: the part after its thought, if it has one.
 
-    A thought ends at the first `OUTPUT:` outside of code. Once the answer has begun, on a line that opens with
-    the answer marker, `OUTPUT:` belongs to the answer, unless the marker follows it once more.
+    A thought ends at the first `OUTPUT:` outside of code. Once the answer has begun, with a marker that opens or
+    ends its line, `OUTPUT:` belongs to the answer, unless the marker follows it once more.
     """
     text = output[_reasoning_end(output) :]
     return _trimmed(text[_thought_end(text) :])
@@ -102,7 +103,7 @@ def _thought_end(text: str) -> int:
     for mark in _marks(text):
         line = max(line, text.rfind("\n", line, mark.start()) + 1)
         if mark.lastgroup == "answer":
-            answering = answering or _opens_line(text, mark)
+            answering = answering or _opens_line(text, mark) or bool(_CODE_NEXT.match(text, mark.end()))
         elif _ANSWER_NEXT.match(text, mark.end()) or not (
             answering or _is_indented_code(text[line : mark.start()])
         ):

@@ -25,6 +25,7 @@ _LONGEST_REPAIRED = 1 << 16
 
 # Possessive (`*+`) and bounded: answers are hostile, and every pattern must take time linear in their length.
 _FENCE_LINE = re.compile(r"^[ \t>]*+(?:`{3}|~{3})", re.MULTILINE)
+_LINE_END = re.compile(r"(?:\r\n?|\n)\ufeff?|\A\ufeff")
 _TILDES = re.compile(r"^ {0,3}~{3}", re.MULTILINE)
 _INLINE_FENCE = re.compile(r"```(?:[ \t]*(?:python3?|py3?)\b)?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _INLINE_CODE = re.compile(r"(?<!`)`([^`\n]++)`(?!`)")
@@ -58,19 +59,19 @@ _PROMPT = re.compile(r"(?:>>>|\.\.\.)(?: |$)", re.MULTILINE)
 
 def readings(answer: str, function: str) -> tuple[str, ...]:
     """The ways to read `answer` as Python source that should define `function`."""
-    text = answer.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
+    text = _LINE_END.sub("\n", answer)
     name = re.escape(function)
     defines = re.compile(
         rf"^(?:async +def|def|class)\s+{name}\b|^{name} *(?::[^=\n]{{0,80}})?=(?!=)", re.MULTILINE
     )
-    found = list(dict.fromkeys(each for part in _sections(text) for each in _in_section(part, defines)))
-    found += [repaired for reading in found[:_MOST_REPAIRED] for repaired in _repaired(reading)]
-    found += [bound for reading in found if (bound := _bound_method(reading, name))]
+    found: dict[str, None] = {}
+    for section in _sections(text):
+        for candidates in (_marked_code(section, defines), _unmarked_code(section, defines)):
+            found |= dict.fromkeys(_with_repairs(list(dict.fromkeys(candidates)), name))
     # A block that only uses the function (in a docstring, say) must not pass for the one that defines it.
-    found.sort(key=lambda reading: not defines.search(reading))
-    kept = list(dict.fromkeys(reading.strip("\n") for reading in found))
-    sizes = accumulate(map(len, kept))
-    return tuple(reading for reading, size in zip(kept, sizes, strict=True) if size <= _MOST_CHARACTERS)
+    best_first = sorted(found, key=lambda reading: not defines.search(reading))
+    sizes = accumulate(map(len, best_first))
+    return tuple(each for each, size in zip(best_first, sizes, strict=True) if size <= _MOST_CHARACTERS)
 
 
 def _sections(text: str) -> list[str]:
@@ -80,15 +81,21 @@ def _sections(text: str) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part is not None))
 
 
-def _in_section(text: str, defines: re.Pattern[str]) -> Iterator[str]:
-    """As it is, if that compiles; then what its code blocks hold; then what looks like code."""
+def _marked_code(text: str, defines: re.Pattern[str]) -> Iterator[str]:
+    """All of it, if that is code; then what its code blocks hold."""
     if not _TILDES.search(text):  # `~~~python` is an expression, too
         yield _without_stray_lines(dedented(text))
+        yield _without_stray_lines(dedented(_CODE_TAG.sub("\n", text)))
     blocks = fenced_blocks(text, most=_MOST_BLOCKS)
     yield from _versions(blocks, defines)
     yield from _outermost(text)
     yield from (block.text for block in reversed(blocks))
+
+
+def _unmarked_code(text: str, defines: re.Pattern[str]) -> Iterator[str]:
+    """What looks like code, among prose or within a line."""
     yield text
+    yield from _unfenced(_CODE_TAG.sub("\n", text), defines)
     yield from _unfenced(text, defines)
     for pattern in (_INLINE_FENCE, _INLINE_CODE):
         yield from (dedented(code).strip() for code in pattern.findall(text)[-_MOST_BLOCKS:])
@@ -168,11 +175,19 @@ def _unfenced(text: str, defines: re.Pattern[str]) -> Iterator[str]:
 # ---------------------------------------------------------------- damaged code
 
 
+def _with_repairs(sources: list[str], name: str) -> Iterator[str]:
+    """The sources as they are, then repaired ones."""
+    repaired = [each for source in sources[:_MOST_REPAIRED] for each in _repaired(source)]
+    found = [source.strip("\n") for source in (*sources, *repaired)]
+    yield from found
+    yield from (bound for source in found[:_MOST_REPAIRED] if (bound := _bound_method(source, name)))
+
+
 def _repaired(source: str) -> Iterator[str]:
     """The source without what a word processor, a web page or a listing may have done to it."""
     if len(source) <= _LONGEST_REPAIRED:
         plain = source.translate(_PLAIN)
-        unescaped = _unnumbered(_CODE_TAG.sub("\n", html.unescape(plain)))
+        unescaped = _unnumbered(html.unescape(plain))
         yield from (repaired for repaired in (plain, unescaped) if repaired != source)
 
 
