@@ -84,8 +84,8 @@ def _sections(text: str) -> list[str]:
 def _marked_code(text: str, defines: re.Pattern[str]) -> Iterator[str]:
     """All of it, if that is code; then what its code blocks hold."""
     if not _TILDES.search(text):  # `~~~python` is an expression, too
-        yield _without_stray_lines(dedented(text))
-        yield _without_stray_lines(dedented(_CODE_TAG.sub("\n", text)))
+        for version in dict.fromkeys((text, _CODE_TAG.sub("\n", text))):
+            yield _without_stray_lines(dedented(version))
     blocks = fenced_blocks(text, most=_MOST_BLOCKS)
     yield from _versions(blocks, defines)
     yield from _outermost(text)
@@ -95,8 +95,9 @@ def _marked_code(text: str, defines: re.Pattern[str]) -> Iterator[str]:
 def _unmarked_code(text: str, defines: re.Pattern[str]) -> Iterator[str]:
     """What looks like code, among prose or within a line."""
     yield text
-    yield from _unfenced(_CODE_TAG.sub("\n", text), defines)
-    yield from _unfenced(text, defines)
+    untagged = _CODE_TAG.sub("\n", text)
+    for version in dict.fromkeys((untagged, text)):
+        yield from _unfenced(version, defines)
     for pattern in (_INLINE_FENCE, _INLINE_CODE):
         yield from (dedented(code).strip() for code in pattern.findall(text)[-_MOST_BLOCKS:])
 
@@ -186,13 +187,15 @@ def _with_repairs(sources: list[str], name: str) -> Iterator[str]:
 def _repaired(source: str) -> Iterator[str]:
     """The source without what a word processor, a web page or a listing may have done to it."""
     if len(source) <= _LONGEST_REPAIRED:
-        plain = source.translate(_PLAIN)
+        plain = source if source.isascii() else source.translate(_PLAIN)
         unescaped = _unnumbered(html.unescape(plain))
         yield from (repaired for repaired in (plain, unescaped) if repaired != source)
 
 
 def _unnumbered(source: str) -> str:
     """Without the numbers of lines, or the prompts of an interpreter, if every line has one."""
+    if not source.lstrip()[:1].isdigit() and not source.startswith(">>>"):
+        return source
     lines = [line for line in source.split("\n") if line.strip()]
     numbers = [_NUMBER.match(line) for line in lines]
     if lines and all(_PROMPT.match(line) for line in lines):
