@@ -9,10 +9,7 @@ from sweetrl.dialogue.rules import (
     Rules,
     conclude,
     cut_reply,
-    find_page,
     last_page,
-    marked_answer,
-    spoken,
     without_page,
 )
 from sweetrl.types import Ending, Kind
@@ -20,62 +17,6 @@ from sweetrl.types import Ending, Kind
 PAGE = "<html><body>one</body></html>"
 OTHER_PAGE = "<HTML lang='en'>\n<body>two</body>\n</HTML>"
 plain = st.text().filter(lambda text: OUTPUT_MARKER not in text and ANSWER_MARKER not in text)
-
-
-# ---------------------------------------------------------------- thoughts
-
-
-def test_a_thought_before_output_is_dropped() -> None:
-    assert spoken("THOUGHT: they want rounding.\nOUTPUT: How do you round?") == "How do you round?"
-
-
-def test_without_output_everything_is_said() -> None:
-    assert spoken("  How do you round?\n") == "How do you round?"
-
-
-def test_only_the_first_output_ends_the_thought() -> None:
-    assert spoken("thought OUTPUT: print('OUTPUT: 3')") == "print('OUTPUT: 3')"
-
-
-def test_an_output_that_opens_with_the_answer_is_not_taken_for_a_thought() -> None:
-    answer = "I WANT TO ANSWER:\nprint('OUTPUT: 3')"
-    assert spoken(answer) == answer
-
-
-def test_an_answer_marker_in_a_thought_does_not_count() -> None:
-    said = spoken("I could say I WANT TO ANSWER: but no. OUTPUT: What about zero?")
-    assert marked_answer(said) is None
-
-
-@given(plain, st.text())
-def test_nothing_of_a_thought_is_said(thought: str, rest: str) -> None:
-    assert spoken(thought + OUTPUT_MARKER + rest) == rest.strip()
-
-
-@given(st.text())
-def test_what_is_said_is_part_of_the_output(output: str) -> None:
-    assert spoken(output) in output
-
-
-# ---------------------------------------------------------------- answers
-
-
-def test_the_answer_is_what_follows_the_marker() -> None:
-    assert marked_answer("Thanks! I WANT TO ANSWER:\ndef f():\n    return 1\n") == "def f():\n    return 1"
-
-
-def test_the_marker_alone_is_an_empty_answer() -> None:
-    assert marked_answer("I WANT TO ANSWER:") == ""
-
-
-def test_the_marker_is_exact() -> None:
-    assert marked_answer("i want to answer: 1") is None
-    assert marked_answer("I WANT TO ANSWER 1") is None
-
-
-@given(plain, st.text())
-def test_a_marked_answer_is_found_wherever_it_stands(before: str, answer: str) -> None:
-    assert marked_answer(before + ANSWER_MARKER + answer) == answer.strip()
 
 
 # ---------------------------------------------------------------- replies
@@ -95,38 +36,6 @@ def test_a_cut_reply_is_a_beginning_of_the_reply(text: str, kind: Kind) -> None:
 # ---------------------------------------------------------------- pages
 
 
-def test_a_page_is_found_in_prose_and_in_fences() -> None:
-    assert find_page(f"Here it is:\n{PAGE}\nDo you like it?") == PAGE
-    assert find_page(f"```html\n{PAGE}\n```") == PAGE
-
-
-def test_the_document_type_belongs_to_the_page() -> None:
-    assert find_page(f"Look: <!DOCTYPE html>\n{PAGE}") == f"<!DOCTYPE html>\n{PAGE}"
-
-
-def test_the_last_page_of_a_message_counts() -> None:
-    assert find_page(f"not {PAGE} but {OTHER_PAGE}") == OTHER_PAGE
-
-
-def test_a_mention_of_the_tag_is_not_the_start_of_the_page() -> None:
-    assert find_page(f"I put all in <html> tags: {PAGE}") == PAGE
-    assert find_page(f"{PAGE} I put all in <html> tags.") == PAGE
-
-
-def test_a_page_that_breaks_off_is_a_page() -> None:
-    assert find_page("<html><body>half") == "<html><body>half"
-    assert find_page("```html\n<html><body>half\n```\nsorry") == "<html><body>half"
-
-
-def test_a_fenced_fragment_is_a_page() -> None:
-    assert find_page("```html\n<div>hi</div>\n```") == "<div>hi</div>"
-
-
-@pytest.mark.parametrize("text", ["", "no page", "```python\nx\n```", "```html\n```", "</html>", "<htmlx>"])
-def test_a_message_without_a_page_has_none(text: str) -> None:
-    assert find_page(text) is None
-
-
 def test_the_last_page_shown_may_be_some_turns_back() -> None:
     assert last_page([PAGE, OTHER_PAGE, "What about the colour?"]) == OTHER_PAGE
     assert last_page(["hello", "What about the colour?"]) is None
@@ -135,18 +44,6 @@ def test_the_last_page_shown_may_be_some_turns_back() -> None:
 def test_a_page_can_be_left_out_of_a_message() -> None:
     assert without_page(f"See {PAGE} now", "(page)") == "See (page) now"
     assert without_page("nothing to see", "(page)") == "nothing to see"
-
-
-@given(st.text(), st.text(alphabet=st.characters(exclude_characters="<>")), st.text(alphabet="abc \n"))
-def test_a_closed_page_is_found_in_any_surroundings(before: str, body: str, after: str) -> None:
-    page = f"<html>{body}</html>"
-    assert (find_page(before + page + after) or "").endswith(page)
-
-
-@given(st.text(alphabet="<>/html`! doctype\n"))
-def test_a_page_is_part_of_its_message(text: str) -> None:
-    page = find_page(text)
-    assert page is None or (page and page in text)
 
 
 # ---------------------------------------------------------------- endings

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweetrl.scoring.answers import MAX_ANSWER_CHARACTERS, fenced_blocks, readings
+from sweetrl.outputs import fenced_blocks
+from sweetrl.scoring.answers import MAX_ANSWER_CHARACTERS, readings
 
 CODE = '''def solve(items):
     """Adds up.
@@ -157,7 +158,7 @@ def test_any_text_has_readings(text: str) -> None:
 @given(st.lists(st.sampled_from(["```", "~~~", "```python", "x = 1", "", "    y", "`", "````"]), max_size=12))
 def test_blocks_hold_only_lines_of_the_text(lines: list[str]) -> None:
     for block in fenced_blocks("\n".join(lines)):
-        assert {line.strip() for line in block.split("\n")} <= {line.strip() for line in lines} | {""}
+        assert {line.strip() for line in block.text.split("\n")} <= {line.strip() for line in lines} | {""}
 
 
 FLOOD = {

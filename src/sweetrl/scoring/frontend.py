@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sweetrl.errors import DataError, PageError, RenderError, StageError
+from sweetrl.outputs import find_page, marked_answer
 from sweetrl.protocols import Renderer
-from sweetrl.scoring.answers import ANSWER_MARKER, fenced_blocks
 from sweetrl.scoring.similarity import Likeness, Similarity
 from sweetrl.types import (
     Check,
@@ -32,11 +32,6 @@ GOOD = 0.9
 SUCCESS = 0.99
 """A page that is as good as the reference: what differs is hard to see."""
 
-_PAGE = re.compile(
-    # To the last end of a page, or if there is none to the end of the fence or of the answer.
-    r"(?:<!doctype\s[^<>]*>\s*)?<html\b(?:.*</html\s*>|.*?(?=```|\Z))",
-    re.DOTALL | re.IGNORECASE,
-)
 _MARKUP = re.compile(r"<[a-z!/][^<>]*>", re.IGNORECASE)
 
 
@@ -149,14 +144,8 @@ def frontend_secret(task: Task) -> FrontendSecret:
 def page_in(answer: str | None) -> str | None:
     """The page in an answer: bare, fenced, or among prose; None if there is none."""
     text = answer or ""
-    if ANSWER_MARKER in text:
-        text = text.split(ANSWER_MARKER, 1)[1]
-    if whole := _PAGE.search(text):
-        return whole[0].strip()
-    fenced = [block for block in fenced_blocks(text) if _MARKUP.search(block)]
-    if fenced:
-        return fenced[-1]
-    return text if _MARKUP.match(text.lstrip()) else None
+    bare = marked_answer(text) or text
+    return find_page(text) or (bare if _MARKUP.match(bare.lstrip()) else None)
 
 
 def _unusable(reason: str, screenshots: Screenshots | None) -> _Judgement:

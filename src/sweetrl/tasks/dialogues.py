@@ -6,7 +6,6 @@ kept in `Episode.extra["published"]`: the line itself, with null in place of wha
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sweetrl.errors import DataError
+from sweetrl.outputs import ANSWER_MARKER, find_page
 from sweetrl.records import LineDecoder, read_lines
 from sweetrl.tasks import colbench
 from sweetrl.types import (
@@ -31,7 +31,6 @@ from sweetrl.types import (
     digest,
 )
 
-ANSWER_MARKER = "I WANT TO ANSWER:"
 PUBLISHED = "published"
 """Name of agent and collaborator in imported dialogues, which do not say, and of their part of `extra`."""
 
@@ -40,7 +39,6 @@ _UNESCAPED = "unescaped"
 _UNNAMED = "unnamed"
 _HELD = {Role.USER: ("content",), Role.ASSISTANT: ("content", "output")}
 """Keys of a message that the records have fields for."""
-_PAGE = re.compile(r"(?:<!doctype\s[^<>]*>\s*)?<html\b(?:.*?</html\s*>|.*\Z)", re.DOTALL | re.IGNORECASE)
 
 
 class _PublishedMessage(Struct):
@@ -242,8 +240,8 @@ def _turns(history: Sequence[_PublishedMessage]) -> tuple[Turn, ...]:
 def _last_page(turns: Sequence[Turn]) -> str | None:
     """Published frontend answers are paths of images; the page itself is in what was said."""
     for turn in reversed(turns):
-        if pages := _PAGE.findall(turn.said) or _PAGE.findall(turn.output):
-            return str(pages[-1]).strip()
+        if page := find_page(turn.said) or find_page(turn.output):
+            return page
     return None
 
 
