@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any
 
+from sweetrl.records import without_surrogates
+
 _TOKEN = re.compile(
     r"""\s*(?:(?P<comment>//[^\n]*|/\*.*?\*/)
     |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\$]|\\.)*`)
@@ -14,6 +16,7 @@ _TOKEN = re.compile(
 )
 _ESCAPED = re.compile(r"\\.|[\"\n]", re.DOTALL)
 _COLON = re.compile(r"\s*:")
+_DEEPEST = 50
 
 
 def read_object(source: str, start: int = 0) -> dict[str, Any] | None:
@@ -22,7 +25,9 @@ def read_object(source: str, start: int = 0) -> dict[str, Any] | None:
     if tokens is None or tokens[0] != "{":
         return None
     try:
-        return dict(json.loads("".join(tokens), parse_constant=_refuse))
+        # Numbers are what they are in JavaScript: an integer of a hundred digits is no integer there.
+        found = json.loads("".join(tokens), parse_constant=_refuse, parse_int=float)
+        return dict(without_surrogates(found))
     except (ValueError, RecursionError):
         return None
 
@@ -48,6 +53,8 @@ def _tokens(source: str, start: int) -> list[str] | None:
         )
         if depth == 0:
             return tokens
+        if depth > _DEEPEST:
+            return None
     return None
 
 

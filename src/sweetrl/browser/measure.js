@@ -106,6 +106,9 @@
     return text;
   }
 
+  // A cut between the two halves of a character leaves neither.
+  const upTo = (length, text) => text.slice(0, length).replace(/[\uD800-\uDBFF]$/, "");
+
   // An element that is never shown has no computed style at all, and a transformed one may be infinitely large.
   const round = (length) => (Number.isFinite(length) ? Math.round(length * 100) / 100 : 0);
 
@@ -134,7 +137,7 @@
       y: round(rect.top + scrollY),
       width: round(rect.width),
       height: round(rect.height),
-      text: ownText(element, tag).replace(/\s+/g, " ").trim().slice(0, limits.text),
+      text: upTo(limits.text, ownText(element, tag).replace(/\s+/g, " ").trim()),
       color: hex(style.color || "black"),
       background: paint(style.backgroundColor),
       image: PICTURES.has(tag) || style.backgroundImage !== "none",

@@ -15,6 +15,7 @@ from msgspec import Struct
 from sweetrl.browser.assets import WebAssets
 from sweetrl.browser.literals import read_object
 from sweetrl.browser.requests import PlayVersion, play_plugins, play_version
+from sweetrl.records import without_surrogates
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession
@@ -22,23 +23,30 @@ if TYPE_CHECKING:
 _HOST = "http://tailwind.invalid"
 _POLICY = f"default-src 'none'; script-src {_HOST} 'unsafe-eval'; style-src 'unsafe-inline'"
 _DOCUMENT = "<!doctype html><html><head><script src=/play.js></script></head><body></body></html>"
-# A class that no page has: once its rule is written, so are those of all others.
-_LAST = "order-[79071]"
+# A rule of ours in the last stylesheet: once it is written, so are all others, whatever prefix classes have.
+_LAST = ".sweetrl-79071 { order: 79071 }"
+# Tailwind works without a pause once it is given everything. What is not there a few moments later never will be.
 _COMPILE = """(({classes, styles, config, last}) => new Promise((resolve) => {
+  let failure = "";
+  addEventListener("unhandledrejection", ({reason}) => failure ||= String(reason?.message ?? reason));
   if (config !== null && window.tailwind) window.tailwind.config = config;
-  for (const text of styles) {
+  for (const text of [...styles, last]) {
     const style = document.createElement("style");
     style.type = "text/tailwindcss";
     style.textContent = text;
     document.head.append(style);
   }
   const holder = document.createElement("div");
-  holder.className = classes + " " + last;
+  holder.className = classes;
   document.body.append(holder);
   const written = () => [...document.querySelectorAll("style:not([type])")].map((each) => each.textContent)
-    .find((text) => text.includes(CSS.escape(last)));
-  const look = () => written() === undefined ? setTimeout(look, 5) : resolve(written());
-  look();
+    .find((text) => text.includes(last.split(" ")[0]));
+  const look = (looks) => {
+    const css = written();
+    if (css === undefined && !failure && looks < 20) setTimeout(look, 5, looks + 1);
+    else resolve(css === undefined ? ["", failure || "no styles"] : [css, ""]);
+  };
+  setTimeout(look, 5, 0);
 }))"""
 _CONFIG = re.compile(r"tailwind\.config\s*=\s*(?={)")
 
@@ -55,14 +63,15 @@ class Probe(Struct, frozen=True):
 
 
 class PlayStyles:
-    """Compiles such styles in the pages of one browser; equal wishes are compiled once."""
+    """Compiles such styles in the pages of one browser; equal wishes of a usual size are compiled once."""
 
     _REMEMBERED = 256
+    _USUAL_CHARACTERS = 256 << 10
 
     def __init__(self, browser: "Browser", assets: WebAssets) -> None:
         self._browser = browser
         self._assets = assets
-        self._done: dict[bytes, str] = {}
+        self._done: dict[bytes, tuple[str, str]] = {}
 
     async def compile(self, probe: Probe) -> tuple[str, tuple[str, ...]]:
         """CSS and warnings; neither where no script tag asks for Tailwind."""
@@ -73,29 +82,38 @@ class PlayStyles:
         config, warnings = _configuration(probe, version)
         wish = {"classes": probe.classes, "styles": probe.styles, "config": config, "last": _LAST}
         key = msgspec.json.encode((source, wish))
-        if key not in self._done:
-            while len(self._done) >= self._REMEMBERED:
-                del self._done[next(iter(self._done))]
-            self._done[key] = await self._run(self._assets.play_script(version, play_plugins(source)), wish)
-        return self._done[key], warnings
+        done = self._done.get(key)
+        if done is None:
+            done = await self._run(self._assets.play_script(version, play_plugins(source)), wish)
+            self._remember(key, done)
+        css, failure = done
+        # As in any browser: a mistake in one rule, and Tailwind writes none.
+        return css, (*warnings, f"Tailwind wrote no styles: {failure}") if failure else warnings
 
-    async def _run(self, script: str, wish: dict[str, Any]) -> str:
+    def _remember(self, key: bytes, done: tuple[str, str]) -> None:
+        if len(key) + len(done[0]) > self._USUAL_CHARACTERS:
+            return
+        while len(self._done) >= self._REMEMBERED:
+            del self._done[next(iter(self._done))]
+        self._done[key] = done
+
+    async def _run(self, script: str, wish: dict[str, Any]) -> tuple[str, str]:
+        """CSS, or why there is none. If it fails itself, the browser must go: nothing is cleared up."""
         context = await self._browser.new_context(service_workers="block", accept_downloads=False)
-        try:
-            page = await context.new_page()
-            session = await context.new_cdp_session(page)
-            await _serve(
-                session,
-                {f"{_HOST}/": ("text/html", _DOCUMENT), f"{_HOST}/play.js": ("text/javascript", script)},
-            )
-            await page.goto(f"{_HOST}/")
-            expression = f"{_COMPILE}({msgspec.json.encode(wish).decode()})"
-            result = await session.send(
-                "Runtime.evaluate", {"expression": expression, "returnByValue": True, "awaitPromise": True}
-            )
-            return str(result["result"]["value"])
-        finally:
-            await context.close()
+        page = await context.new_page()
+        session = await context.new_cdp_session(page)
+        await _serve(
+            session,
+            {f"{_HOST}/": ("text/html", _DOCUMENT), f"{_HOST}/play.js": ("text/javascript", script)},
+        )
+        await page.goto(f"{_HOST}/")
+        expression = f"{_COMPILE}({msgspec.json.encode(wish).decode()})"
+        result = await session.send(
+            "Runtime.evaluate", {"expression": expression, "returnByValue": True, "awaitPromise": True}
+        )
+        css, failure = result["result"]["value"]
+        await context.close()
+        return css, " ".join(without_surrogates(failure).split())[:200]
 
 
 def scripts_not_run(probe: Probe) -> str:

@@ -5,15 +5,17 @@ import contextlib
 import os
 import signal
 import tempfile
+from collections.abc import Coroutine
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sweetrl.browser.assets import WebAssets
 from sweetrl.browser.chromium import find_browser, launch, write_font_configuration
 from sweetrl.browser.play import PlayStyles
-from sweetrl.browser.tab import Limits, Tab, open_tab
-from sweetrl.errors import MissingExtra, PageError, RenderError
+from sweetrl.browser.tab import CannotMeasure, Limits, Tab, open_tab
+from sweetrl.errors import MissingExtra, PageError, RenderError, SweetError
+from sweetrl.records import without_surrogates
 from sweetrl.types import Shot
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 # A healthy browser shows this in some 50 ms.
 _PROBE_PAGE = "<!doctype html><title>probe</title><p style='height:100px;background:green'>healthy</p>"
 _PAGES_PER_TAB = 250
+_SECONDS_TO_END = 10
 
 
 class _Process:
@@ -33,11 +36,16 @@ class _Process:
         self.styles = styles
         self.tab = tab
 
+    @property
+    def usable(self) -> bool:
+        """Whether another page can be shown."""
+        return self.browser.is_connected() and not self.tab.abandoned
+
     async def kill(self) -> None:
         """At once, whatever it is busy with: there is nothing in it to save."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
-        await self.browser.close()
+        await _ended(self.browser.close())
 
 
 class _Worker:
@@ -73,15 +81,11 @@ class BrowserPool:
         self._closed = False
 
     async def render(self, html: str) -> Shot:
-        """See `Renderer`. `RenderError` if the browser, as opposed to the page, fails."""
-        if (
-            len(html) > self.limits.html_bytes
-            or len(html.encode("utf-8", "replace")) > self.limits.html_bytes
-        ):
-            raise PageError(f"the page is larger than {self.limits.html_bytes} bytes")
+        """See `Renderer`. `RenderError` if the browser, as opposed to the page, fails; nothing else is raised."""
+        page = self._checked(html)
         worker = await self._free.get()
         try:
-            return await self._attempts(worker, html)
+            return await self._attempts(worker, page)
         except PageError:
             raise
         except BaseException:
@@ -96,9 +100,7 @@ class BrowserPool:
         self._closed = True
         for worker in self._workers:
             await _end(worker)
-        if self._playwright is not None:
-            await self._playwright.stop()
-            self._playwright = None
+        await self._stop_driver(self._playwright)
         self._folder.cleanup()
 
     async def __aenter__(self) -> Self:
@@ -109,51 +111,77 @@ class BrowserPool:
     ) -> None:
         await self.close()
 
+    def _checked(self, html: str) -> str:
+        """The page as a file would hold it, if it is not too large."""
+        if len(html) <= self.limits.html_bytes:
+            html = str(without_surrogates(html))
+            if len(html.encode()) <= self.limits.html_bytes:
+                return html
+        raise PageError(f"the page is larger than {self.limits.html_bytes} bytes")
+
     async def _attempts(self, worker: _Worker, html: str) -> Shot:
         """A page that fails in a browser that shows other pages is tried once more, in a new one."""
-        from playwright.async_api import Error
-
         for _ in range(2):
             process = await self._ready(worker)
             try:
                 return await asyncio.wait_for(process.tab.shoot(html), self.limits.seconds)
-            except (TimeoutError, Error) as error:
+            except SweetError:
+                raise
+            # Whatever it is: that plain pages are shown decides who is to blame, not what was raised.
+            except Exception as error:
                 await _end(worker)
-                reason = (
-                    "is not ready in time" if isinstance(error, TimeoutError) else "takes the browser down"
-                )
+                reason = self._reason(error)
                 if self._closed:
                     raise RenderError("the browsers were closed while a page was shown") from error
         await self._insist_on_health(worker)
-        raise PageError(f"the page {reason} ({self.limits.seconds:g} s)")
+        raise PageError(f"the page {reason}")
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return f"is not ready in time ({self.limits.seconds:g} s)"
+        if isinstance(error, CannotMeasure):
+            return f"cannot be measured: {error}"
+        return "takes the browser down"
 
     async def _insist_on_health(self, worker: _Worker) -> None:
         """Blame a page only if the machine is not so busy that any page would have failed."""
-        from playwright.async_api import Error
-
         process = await self._ready(worker)
         try:
             await asyncio.wait_for(process.tab.shoot(_PROBE_PAGE), self.limits.seconds / 4)
-        except (TimeoutError, Error) as error:
-            raise RenderError("the browser fails on plain pages too: is the machine overloaded?") from error
+        except Exception as error:
+            reason = f"a plain page {self._reason(error)} too"
+            raise RenderError(f"the browser fails: {reason}; is the machine overloaded?") from error
 
     async def _ready(self, worker: _Worker) -> _Process:
         process = worker.process
-        if process is not None and not process.browser.is_connected():
+        if process is not None and process.usable and process.tab.pages_shown >= _PAGES_PER_TAB:
+            await self._renew(process)
+        if process is None or not process.usable:
             await _end(worker)
-            process = None
-        if process is None:
             process = worker.process = await self._start()
-        elif process.tab.pages_shown >= _PAGES_PER_TAB:
-            # Renderers grow with the number of documents that they have shown.
-            await process.tab.close()
-            process.tab = await open_tab(process.browser, self._assets, process.styles, self.limits)
         return process
+
+    async def _renew(self, process: _Process) -> None:
+        """A new tab, as renderers grow with the number of documents that they have shown."""
+        process.tab.abandoned = True
+        with contextlib.suppress(Exception):  # a tab that stays abandoned takes its browser with it
+            async with asyncio.timeout(self.limits.seconds):
+                await process.tab.close()
+                process.tab = await open_tab(process.browser, self._assets, process.styles, self.limits)
+
+    async def _launch(self) -> "Browser":
+        """A new browser; if that fails, by a new driver too, as the old one may be what is broken."""
+        driver = await self._driver()
+        try:
+            return await launch(driver, self._executable, self._fonts)
+        except RenderError:
+            await self._stop_driver(driver)
+            return await launch(await self._driver(), self._executable, self._fonts)
 
     async def _start(self) -> _Process:
         from playwright.async_api import Error
 
-        browser = await launch(await self._driver(), self._executable, self._fonts)
+        browser = await self._launch()
         try:
             session = await browser.new_browser_cdp_session()
             processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
@@ -176,6 +204,18 @@ class BrowserPool:
                     raise MissingExtra("showing pages", "browser") from error
                 self._playwright = await async_playwright().start()
             return self._playwright
+
+    async def _stop_driver(self, driver: "Playwright | None") -> None:
+        """Stop this driver, if nobody has yet."""
+        if driver is not None and self._playwright is driver:
+            self._playwright = None
+            await _ended(driver.stop())
+
+
+async def _ended(ending: Coroutine[Any, Any, None]) -> None:
+    """Wait for the end of something that may be dead already, or too busy to answer."""
+    with contextlib.suppress(Exception):
+        await asyncio.wait_for(ending, _SECONDS_TO_END)
 
 
 async def _end(worker: _Worker) -> None:

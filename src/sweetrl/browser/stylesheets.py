@@ -15,6 +15,7 @@ _CLASS = re.compile(r"\.((?:\\[0-9a-fA-F]{1,6}\s?|\\.|[-\w])+)")
 _NEGATION = re.compile(r":not\([^()]*\)")
 _COMMA = re.compile(r",(?![^(]*\))")
 _WORD = re.compile(r"[^\s\"'<>=`]+")
+_NUMBERED = re.compile(r"&#0*([0-9]*)")
 
 
 class _Rule(NamedTuple):
@@ -46,7 +47,9 @@ class Stylesheet:
 
 def words(page: str) -> set[str]:
     """Everything in a page that could be a class, in lower case: without a doctype, case does not count."""
-    return {*_WORD.findall(page.lower()), *_WORD.findall(html.unescape(page).lower())}
+    # No character has a number of more than seven digits, and Python reads no number of thousands.
+    short = _NUMBERED.sub(lambda entity: f"&#{entity[1][:8]}", page)
+    return {*_WORD.findall(page.lower()), *_WORD.findall(html.unescape(short).lower())}
 
 
 def _blocks(css: str) -> list[str]:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from sweetrl.browser.assets import WebAssets
+from sweetrl.browser.assets import TAILWIND, WebAssets
 from sweetrl.browser.play import PlayStyles, Probe, scripts_not_run
 from sweetrl.browser.requests import PAGE_ADDRESS, PAGE_POLICY, Refused, Served, answer
 from sweetrl.browser.traces import leaves_no_trace
-from sweetrl.errors import PageError, RenderError, SweetError
+from sweetrl.errors import PageError, SweetError
+from sweetrl.records import decode_json
 from sweetrl.types import Box, Shot
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     boxes: int = 3000
     text: int = 2000
     """Characters of one element's own words."""
+    requests: int = 1000
+    """Files that a page may ask for. Published ones name at most eight."""
+    png_bytes: int = 16 << 20
+    """Of the picture. Published pages take at most some 300 KB; noise over all pixels would take 100 MB."""
     seconds: float = 10.0
     """For a page in a healthy browser, start to end."""
 
@@ -61,25 +66,49 @@ class _Measured(Struct, frozen=True):
     cut: bool
 
 
+_MEASURED = msgspec.json.Decoder(_Measured)
+_PROBED = msgspec.json.Decoder(Probe)
+
+
+class CannotMeasure(Exception):  # noqa: N818  it says what is the matter
+    """The page cannot be measured; whose fault that is, other pages will tell."""
+
+
 class _Visit:
     """One page while it loads."""
 
     def __init__(self, html: str) -> None:
-        # What a file of these bytes would hold.
-        self.html = html.encode("utf-8", "replace").decode().removeprefix("\ufeff")
+        self.html = html.removeprefix("\ufeff")
+        self.plain = leaves_no_trace(html)
+        self.requests = 0
         self.blocked: set[str] = set()
         self.warnings: list[str] = []
         self.failure: SweetError | None = None
         self.served = False
         self.loaded = asyncio.Event()
+        self.given_up: asyncio.Future[Shot] = asyncio.get_running_loop().create_future()
 
     def warn(self, warning: str) -> None:
         if warning and warning not in self.warnings:
             self.warnings.append(warning)
 
+    def asks_for_more_than(self, limit: int) -> bool:
+        """Count one more request; past the limit the page is given up, whatever the browser is busy with."""
+        self.requests += 1
+        if self.requests > limit and not self.given_up.done():
+            self.given_up.set_exception(PageError(f"the page asks for more than {limit} files"))
+        return self.requests > limit
+
+    def fail(self, error: SweetError) -> None:
+        """Keep the first reason why there will be no picture."""
+        self.failure = self.failure or error
+
 
 class Tab:
-    """See the module; `open_tab` makes one. After any exception but `PageError`, throw the browser away."""
+    """See the module; `open_tab` makes one. After any exception but `PageError`, throw the browser away.
+
+    So too when it is `abandoned`.
+    """
 
     def __init__(
         self,
@@ -99,6 +128,8 @@ class Tab:
         """Whose document can take the next page."""
         self._answers: set[asyncio.Task[None]] = set()
         self.pages_shown = 0
+        self.abandoned = False
+        """Whether it was left in the middle of a page, of which more may still come."""
 
     async def start(self) -> None:
         """Fence it in: before this, nothing is intercepted."""
@@ -113,15 +144,24 @@ class Tab:
         """The picture of a page. It takes as long as it takes: the caller has the clock."""
         visit = self._visit = _Visit(html)
         self.pages_shown += 1
+        showing = asyncio.ensure_future(self._show(visit))
+        try:
+            await asyncio.wait((showing, visit.given_up), return_when=asyncio.FIRST_COMPLETED)
+            return visit.given_up.result() if visit.given_up.done() else showing.result()
+        finally:
+            showing.cancel()
+            self._visit = None
+
+    async def _show(self, visit: _Visit) -> Shot:
         frame = await self._load(visit)
         if visit.failure is not None:
             raise visit.failure
-        self._clean_frame = frame if leaves_no_trace(visit.html) else None
-        if "<script" in html.lower():
+        self._clean_frame = frame if visit.plain else None
+        if "<script" in visit.html.lower():
             await self._do_what_scripts_would(visit)
         await self._session.send("Input.dispatchMouseEvent", _POINTER_AWAY)
         limits = {"boxes": self._limits.boxes, "text": self._limits.text}
-        measured = msgspec.json.decode(await self._call(_MEASURE, limits), type=_Measured)
+        measured = decode_json(_MEASURED, await self._call(_MEASURE, limits))
         return await self._capture(visit, measured)
 
     async def close(self) -> None:
@@ -131,7 +171,7 @@ class Tab:
     async def _load(self, visit: _Visit) -> str:
         frame, self._clean_frame = self._clean_frame, None
         # A used document shows a page before its stylesheet is there, and transitions would start from that.
-        if frame is None or "transition" in visit.html:
+        if frame is None or not visit.plain or "transition" in visit.html:
             frame = str((await self._session.send("Page.navigate", {"url": PAGE_ADDRESS}))["frameId"])
         else:
             visit.served = True
@@ -140,7 +180,7 @@ class Tab:
         return frame
 
     async def _do_what_scripts_would(self, visit: _Visit) -> None:
-        probe = msgspec.json.decode(await self._call(_PROBE, self._limits.html_bytes), type=Probe)
+        probe = decode_json(_PROBED, await self._call(_PROBE))
         css, warnings = await self._styles.compile(probe)
         for warning in (*warnings, scripts_not_run(probe)):
             visit.warn(warning)
@@ -162,8 +202,11 @@ class Tab:
             "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1},
         }
         picture = await self._session.send("Page.captureScreenshot", parameters)
+        png = base64.b64decode(picture["data"])
+        if len(png) > self._limits.png_bytes:
+            raise PageError(f"the picture of the page is larger than {self._limits.png_bytes} bytes")
         return Shot(
-            png=base64.b64decode(picture["data"]),
+            png=png,
             width=width,
             height=height,
             boxes=measured.boxes,
@@ -171,15 +214,15 @@ class Tab:
             warnings=tuple(visit.warnings),
         )
 
-    async def _call(self, function: str, argument: object) -> str:
+    async def _call(self, function: str, argument: object = None) -> bytes:
         expression = f"{function}({msgspec.json.encode(argument).decode()})"
         result = await self._session.send(
             "Runtime.evaluate", {"expression": expression, "returnByValue": True}
         )
         if "exceptionDetails" in result:
             thrown = result["exceptionDetails"].get("exception", {}).get("description", "no reason given")
-            raise RenderError(f"the page cannot be measured: {thrown.splitlines()[0]}")
-        return str(result["result"].get("value", ""))
+            raise CannotMeasure(thrown.splitlines()[0][:200])
+        return str(result["result"].get("value", "")).encode("utf-8", "replace")
 
     # ------------------------------------------------------------ events of the browser
 
@@ -198,26 +241,40 @@ class Tab:
         task.cancelled() or task.exception()
 
     def _answer(self, event: dict[str, Any]) -> Coroutine[Any, Any, None]:
-        visit, address = self._visit, str(event["request"]["url"])
+        visit, request = self._visit, str(event["requestId"])
         if visit is not None and not visit.served and event["resourceType"] == "Document":
             visit.served = True
-            page = Served(visit.html.encode(), "text/html; charset=utf-8")
-            return self._fulfil(event["requestId"], page)
-        if visit is None or event["resourceType"] == "Document":
-            return self._refuse(event["requestId"], visit, address)
-        try:
-            given = answer(address, event["resourceType"], visit.html, self._assets)
-        except SweetError as error:
-            visit.failure = error
-            given = Refused(essential=False)
+            return self._fulfil(request, Served(visit.html.encode(), "text/html; charset=utf-8"))
+        if visit is None or not visit.served:
+            # Of the page before: it must not show in this one.
+            return self._refuse(request)
+        if visit.asks_for_more_than(self._limits.requests):
+            self.abandoned = True
+            return self._refuse(request)
+        address = str(event["request"]["url"])
+        given = self._given(visit, address, event["resourceType"])
         if isinstance(given, Served):
             visit.warn(given.warning)
-            return self._fulfil(event["requestId"], given)
-        if given.essential and visit.failure is None:
-            visit.failure = PageError(
-                f"the page needs the stylesheet {address[:200]}, which is not offered; Tailwind CSS 2.2.19 is"
-            )
-        return self._refuse(event["requestId"], visit, address)
+            return self._fulfil(request, given)
+        visit.blocked.add(address[:2000])
+        return self._refuse(request)
+
+    def _given(self, visit: _Visit, address: str, kind: str) -> Served | Refused:
+        """What the page is given for an address; whatever goes wrong with that is kept as its failure."""
+        if kind == "Document":
+            return Refused(essential=False)
+        try:
+            given = answer(address, kind, visit.html, self._assets)
+        except SweetError as error:
+            visit.fail(error)
+        except Exception as error:  # it would end the connection to all browsers
+            visit.fail(PageError(f"the page cannot be given {address[:200]}: {type(error).__name__}"))
+        else:
+            if isinstance(given, Refused) and given.essential:
+                missing = f"the page needs the stylesheet {address[:200]}, which is not offered"
+                visit.fail(PageError(f"{missing}; Tailwind CSS {TAILWIND} is"))
+            return given
+        return Refused(essential=False)
 
     async def _fulfil(self, request: str, given: Served) -> None:
         headers = {
@@ -237,9 +294,7 @@ class Tab:
             },
         )
 
-    async def _refuse(self, request: str, visit: _Visit | None, address: str) -> None:
-        if visit is not None:
-            visit.blocked.add(address[:2000])
+    async def _refuse(self, request: str) -> None:
         await self._session.send(
             "Fetch.failRequest", {"requestId": request, "errorReason": "BlockedByClient"}
         )

@@ -18,6 +18,7 @@ from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.rules import Conclusion, Rules
 from sweetrl.errors import ConfigError, ModelError, StageError, UsageError
 from sweetrl.protocols import Agent, Collaborator
+from sweetrl.records import without_surrogates
 from sweetrl.seeds import derive_seed
 from sweetrl.types import (
     Ending,
@@ -290,7 +291,7 @@ class _Dialogue:
         kind, rules = self._task.kind, self._table.rules
         given = await self._speak()
         self._table.progress.turns += 1
-        output = _storable(given)
+        output = without_surrogates(given)
         turn = Turn(output, game.spoken(output), unfinished=isinstance(given, Unfinished))
         self._turns.append(turn)
         self._history.append(Message(Role.ASSISTANT, turn.said))
@@ -298,7 +299,7 @@ class _Dialogue:
         if conclusion is None:
             self._speaker = "collaborator"
             reply = await self._table.collaborator.reply(self._task, self._history, seed=self._seed())
-            kept = Reply(game.cut_reply(_storable(reply.text), kind), reply.screenshot)
+            kept = Reply(game.cut_reply(without_surrogates(reply.text), kind), reply.screenshot)
             self._turns[-1] = replace(turn, reply=kept)
             self._history.append(Message(Role.USER, kept.text))
         return conclusion
@@ -324,7 +325,7 @@ class _Dialogue:
     def _failed(self, error: BaseException) -> Episode:
         message = " ".join(str(error).split())[:MESSAGE_CHARACTERS]
         kind = error.kind if isinstance(error, ModelError) else type(error).__name__
-        failure = Failure(self._speaker, kind, _storable(message))
+        failure = Failure(self._speaker, kind, without_surrogates(message))
         return self._episode(Ending.FAILED, None, failure)
 
     def _episode(self, ending: Ending, answer: str | None, failure: Failure | None = None) -> Episode:
@@ -345,8 +346,3 @@ class _Dialogue:
 def _is_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _storable(text: str) -> str:
-    """`text` without lone surrogates, which models can produce and files of JSON cannot hold."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

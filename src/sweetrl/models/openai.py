@@ -12,6 +12,7 @@ from sweetrl.errors import ModelError
 from sweetrl.models.faults import Fault, unusable
 from sweetrl.models.meter import FREE, Meter, Price
 from sweetrl.models.server import Server
+from sweetrl.records import decode_json
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Completion, Message, Sampling, Usage
 
@@ -172,7 +173,7 @@ _DECODER = msgspec.json.Decoder(_Reply)
 
 def _decode(reply: bytes) -> _Reply:
     try:
-        return _DECODER.decode(reply)
+        return decode_json(_DECODER, reply)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise unusable(f"the reply cannot be read: {error}") from None
 

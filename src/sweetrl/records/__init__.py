@@ -11,6 +11,7 @@ from sweetrl.records.files import unreadable, unwritable, write_atomically
 from sweetrl.records.ids import IdSet
 from sweetrl.records.log import RecordLog, open_log
 from sweetrl.records.reading import LineDecoder, read_lines, read_records
+from sweetrl.records.surrogates import decode_json, without_surrogates
 
 __all__ = [
     "IdSet",
@@ -18,6 +19,7 @@ __all__ = [
     "RecordLog",
     "RunCard",
     "card_path",
+    "decode_json",
     "installed_versions",
     "open_log",
     "read_card",
@@ -25,5 +27,6 @@ __all__ = [
     "read_records",
     "unreadable",
     "unwritable",
+    "without_surrogates",
     "write_atomically",
 ]

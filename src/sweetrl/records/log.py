@@ -18,6 +18,7 @@ from sweetrl.records.cards import RunCard, card_path, installed_versions, now, r
 from sweetrl.records.files import unwritable
 from sweetrl.records.ids import IdSet
 from sweetrl.records.reading import LineDecoder, read_lines
+from sweetrl.records.surrogates import without_surrogates
 
 Record = TypeVar("Record", bound=Struct)
 
@@ -79,7 +80,7 @@ class RecordLog(Generic[Record]):
             return self._encoder.encode(record)
         except UnicodeEncodeError:
             # A model can emit half of a surrogate pair, which UTF-8 cannot hold. It must not end a run.
-            return self._encoder.encode(_without_surrogates(msgspec.to_builtins(record)))
+            return self._encoder.encode(without_surrogates(msgspec.to_builtins(record)))
 
     def finish(self) -> RunCard:
         """Complete the run card: every record is in."""
@@ -148,17 +149,6 @@ def open_log(
     notes += [f"doing {redo} failed {'record' if redo == 1 else 'records'} again"] if redo else []
     log.repaired = "; ".join(notes) or None
     return log
-
-
-def _without_surrogates(value: Any) -> Any:
-    """The same plain value with U+FFFD in place of every lone surrogate."""
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_surrogates(item) for item in value]
-    return value
 
 
 def _refuse_odd_paths(path: Path) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from sweetrl.errors import DataError
 from sweetrl.records.files import unreadable
+from sweetrl.records.surrogates import decode_json
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ class LineDecoder(Generic[T]):
     def __call__(self, number: int, line: bytes) -> T:
         """The record in `line`, which is line `number` of the file, counted from 1."""
         try:
-            return self._decoder.decode(line)
+            return decode_json(self._decoder, line)
         except msgspec.ValidationError as error:
             message = _wrong_schema(self._type, line) or one_line(error)
             raise DataError(message, path=self._path, line=number) from None
