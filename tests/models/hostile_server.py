@@ -26,6 +26,7 @@ from sweetrl.seeds import derive_seed
 FAULT_TEXT = "FAULT-TEXT"
 """Part of everything a fault says, so that a test can prove that none of it reached the data."""
 HUGE = 10_000_000
+DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
 class Trouble(StrEnum):
@@ -49,6 +50,11 @@ class Trouble(StrEnum):
     HUGE_CHUNKED = "10 MB in chunks"
     STRAY = "a second reply that nobody asked for"
     CONTEXT_LENGTH = "400, context length"
+    DEEP_JSON = "JSON 100,000 levels deep"
+    DEEP_ERROR = "500 with JSON 100,000 levels deep"
+    NEGATIVE_USAGE = "fewer tokens used than none"
+    GIANT_USAGE = "more tokens used than there are atoms"
+    WRONG_TYPES = "texts where numbers should be"
     UNAUTHORIZED = "401"
     NO_MODEL = "404"
     NO_QUOTA = "429, no quota"
@@ -74,6 +80,11 @@ TRANSIENT = (
     Trouble.HUGE_CHUNKED,
     Trouble.STRAY,
     Trouble.CONTEXT_LENGTH,
+    Trouble.DEEP_JSON,
+    Trouble.DEEP_ERROR,
+    Trouble.NEGATIVE_USAGE,
+    Trouble.GIANT_USAGE,
+    Trouble.WRONG_TYPES,
 )
 """What a patient client survives, if it does not happen too often in a row."""
 
@@ -290,8 +301,13 @@ def _unusable(trouble: Trouble) -> bytes:
         Trouble.NO_CONTENT: _saying(None),
         Trouble.CONTENT_FILTER: _saying(FAULT_TEXT, "content_filter"),
         Trouble.HUGE: b" " * HUGE + json.dumps(_saying(FAULT_TEXT)).encode(),
+        Trouble.DEEP_JSON: b'{"choices": [], "error": %b}' % DEEP,
+        Trouble.DEEP_ERROR: DEEP,
+        Trouble.NEGATIVE_USAGE: _saying(FAULT_TEXT) | {"usage": {"prompt_tokens": -5}},
+        Trouble.GIANT_USAGE: _saying(FAULT_TEXT) | {"usage": {"completion_tokens": 10**100}},
+        Trouble.WRONG_TYPES: _saying(FAULT_TEXT) | {"usage": {"prompt_tokens": "many"}},
     }
-    return _response(200, bodies[trouble])
+    return _response(500 if trouble is Trouble.DEEP_ERROR else 200, bodies[trouble])
 
 
 async def _send_huge_chunks(writer: asyncio.StreamWriter) -> None:

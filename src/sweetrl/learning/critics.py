@@ -338,10 +338,12 @@ def load_network(path: str, *, vision: bool = False) -> Any:
     """A language model for reading, on the GPU if there is one; refuses one with missing weights."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     dtype = torch.float32 if device.type == "cpu" else "auto"
-    load: Any = (AutoModelForImageTextToText if vision else AutoModelForCausalLM).from_pretrained
+    kind: Any = AutoModelForImageTextToText if vision else AutoModelForCausalLM
     try:
         with no_progress_bars():
-            model, found = load(located(path), dtype=dtype, output_loading_info=True)
+            model, found = kind.from_pretrained(
+                located(path), dtype=dtype, output_loading_info=True, trust_remote_code=False
+            )
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a language model from there: {reason}") from error
@@ -357,7 +359,7 @@ def load_network(path: str, *, vision: bool = False) -> Any:
 
 def _encoder(path: str, max_tokens: int) -> DialogueEncoder:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(located(path))
+        tokenizer = AutoTokenizer.from_pretrained(located(path), trust_remote_code=False)
     except (OSError, ValueError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a tokenizer from there: {reason}") from error
