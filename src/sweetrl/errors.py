@@ -12,10 +12,11 @@
     │   ├── SandboxError     the isolation around untrusted code
     │   └── RenderError      the browser
     ├── PageError            a page cannot be shown, and who wrote it is to blame
+    ├── WordsError           words cannot be replied to, and the agent that said them is to blame
     └── TrainingError        a training run cannot go on
 
 An infrastructure failure is never turned into a reward: a `StageError` leaves its item unscored. Where the words
-of an agent may be the cause, `dialogue/unreadable.py` finds out whether they are before it counts as one.
+of an agent may be the cause, `dialogue/blame.py` finds out whether they are before it counts as one.
 """
 
 from pathlib import Path
@@ -87,6 +88,15 @@ class PageError(SweetError):
 
     Its text may be shown to whoever wrote the page. A scorer gives such a page the lowest reward.
     """
+
+
+class WordsError(SweetError):
+    """The words of an agent are the reason that it gets no reply, or cannot go on: scored, never left out."""
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        """`kind` is one word for the cause, such as `context_length`."""
+        super().__init__(message)
+        self.kind = kind
 
 
 class TrainingError(SweetError):

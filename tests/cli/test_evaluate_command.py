@@ -65,6 +65,7 @@ def test_a_run_is_held_scored_and_measured(sweetrl: Sweetrl, tasks: Path, tmp_pa
     assert (figures.tasks, figures.dialogues, figures.failed, figures.unscored) == (4, 8, 0, 0)
     assert {name: metric.value for name, metric in figures.metrics.items()} == {
         "success": 0.5,
+        "success_failures_as_zero": 0.5,
         "reward": 0.75,
         "turns": 2.0,
     }

@@ -93,6 +93,12 @@ def conclude(kind: Kind, said: Sequence[str], rules: Rules) -> Conclusion | None
     return Conclusion(ending, said[-1] if marked is None else marked)
 
 
+def broken_off(kind: Kind, said: Sequence[str]) -> Conclusion:
+    """How a dialogue ends in which the agent cannot go on: as if what it has said were all that it may say."""
+    ended = conclude(kind, said, Rules(turn_limit=1)) if said else None
+    return Conclusion(Ending.BROKE_OFF, None if ended is None else ended.answer)
+
+
 def _page_span(said: str) -> tuple[int, int] | None:
     starts = [match.start() for match in _PAGE_START.finditer(said)]
     ends = [match.end() for match in _PAGE_END.finditer(said)]
