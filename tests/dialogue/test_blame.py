@@ -3,15 +3,30 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import pytest
 
+from models.tiny_llama import save_tiny_llama
 from sweetrl.dialogue.agents import ScriptedAgent
 from sweetrl.dialogue.blame import EXCUSES, PLACEHOLDER, UNREADABLE, readable, reply_or_excuse
-from sweetrl.dialogue.collaborators import ReplayedCollaborator, ScriptedCollaborator
+from sweetrl.dialogue.collaborators import ModelCollaborator, ReplayedCollaborator, ScriptedCollaborator
 from sweetrl.dialogue.rollout import Drafts, roll_out
 from sweetrl.errors import CollaboratorError, ConfigError, ModelError, NoReplyError, RenderError, StageError
-from sweetrl.types import BackendSecret, Ending, Episode, FrontendSecret, Kind, Message, Reply, Role, Task
+from sweetrl.models.local import LocalModel
+from sweetrl.prompts import collaborator_prompt
+from sweetrl.types import (
+    BackendSecret,
+    Ending,
+    Episode,
+    FrontendSecret,
+    Kind,
+    Message,
+    Reply,
+    Role,
+    Sampling,
+    Task,
+)
 
 TASK = Task(
     id="t",
@@ -101,6 +116,16 @@ def test_what_the_collaborator_could_not_read_is_not_shown_to_it_again() -> None
     collaborator = Fragile(NoReplyError("too long", kind="context_length"))
     rolled(ScriptedAgent([f"{BAD}?", "Good?", ANSWER]), collaborator)
     assert collaborator.asked[-1] == ["Write f.", PLACEHOLDER, EXCUSES["context_length"], "Good?"]
+
+
+def test_a_model_in_this_process_whose_context_a_message_exceeds_is_no_way_out(tmp_path: Path) -> None:
+    model = LocalModel(str(save_tiny_llama(tmp_path, max_position_embeddings=2048)), name="tiny")
+    collaborator = ModelCollaborator(
+        model, collaborator_prompt(Kind.BACKEND), kind=Kind.BACKEND, sampling=Sampling(max_tokens=20)
+    )
+    episode = rolled(ScriptedAgent(["please " * 500, "Good?", ANSWER]), collaborator)
+    asyncio.run(model.close())
+    assert [turn.troubles for turn in episode.turns] == [["collaborator: context_length"], [], []]
 
 
 def test_only_the_message_before_an_excuse_is_hidden() -> None:

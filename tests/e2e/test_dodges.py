@@ -12,11 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from addition_tasks import write_addition_tasks
 from conftest import Finished
 from models.hostile_server import HostileServer, Trouble, in_thread
 from sweetrl.dialogue.blame import EXCUSES, UNREADABLE
 from sweetrl.records import read_records
-from sweetrl.types import BackendSecret, Ending, Episode, Kind, RunMetrics, Task
+from sweetrl.types import Ending, Episode, RunMetrics
 
 Sweetrl = Callable[..., Finished]
 Body = dict[str, Any]
@@ -37,16 +38,9 @@ DODGES = [
 ]
 
 
-def backend_task(number: int) -> Task:
-    secret = BackendSecret(reference=f"def f(x): return x + {number}", tests={"t1": "f(1)", "t2": "f(2)"})
-    return Task(id=f"t{number}", kind=Kind.BACKEND, request=f"Write function {number}.", secret=secret)
-
-
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
-    path = tmp_path / "tasks.jsonl"
-    path.write_bytes(b"".join(msgspec.json.encode(backend_task(number)) + b"\n" for number in range(4)))
-    return path
+    return write_addition_tasks(tmp_path / "tasks.jsonl")
 
 
 def is_agent(body: Body) -> bool:
