@@ -7,13 +7,16 @@
     │   └── MissingExtra     an optional dependency is not installed
     ├── StageError           one item failed through no fault of the agent; recorded as a `Failure`
     │   ├── ModelError       a language model or its endpoint
+    │   │   └── NoReplyError it works, but these words get no reply: too long, filtered, or nothing is said
     │   ├── CollaboratorError
     │   ├── SandboxError     the isolation around untrusted code
     │   └── RenderError      the browser
     ├── PageError            a page cannot be shown, and who wrote it is to blame
+    ├── WordsError           words cannot be replied to, and the agent that said them is to blame
     └── TrainingError        a training run cannot go on
 
-An infrastructure failure is never turned into a reward: a `StageError` leaves its item unscored.
+An infrastructure failure is never turned into a reward: a `StageError` leaves its item unscored. Where the words
+of an agent may be the cause, `dialogue/blame.py` finds out whether they are before it counts as one.
 """
 
 from pathlib import Path
@@ -60,6 +63,14 @@ class ModelError(StageError):
         self.kind = kind
 
 
+class NoReplyError(ModelError):
+    """A model that works gave no reply to a chat: too long, stopped by a content filter, or nothing was said.
+
+    Whoever wrote the words may be to blame. `kind` is `context_length`, `content_filter` (the chat was refused),
+    `reply_filtered` or `no_content` (what the model itself wrote is the cause).
+    """
+
+
 class CollaboratorError(StageError):
     """The collaborator's side of a dialogue broke down."""
 
@@ -77,6 +88,15 @@ class PageError(SweetError):
 
     Its text may be shown to whoever wrote the page. A scorer gives such a page the lowest reward.
     """
+
+
+class WordsError(SweetError):
+    """The words of an agent are the reason that it gets no reply, or cannot go on: scored, never left out."""
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        """`kind` is one word for the cause, such as `context_length`."""
+        super().__init__(message)
+        self.kind = kind
 
 
 class TrainingError(SweetError):

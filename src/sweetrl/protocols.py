@@ -55,7 +55,11 @@ class Collaborator(Protocol):
         ...
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
-        """An answer to the last message of `history`, which is the agent's."""
+        """An answer to the last message of `history`, which is the agent's.
+
+        `WordsError` where that message is surely the reason that there is none; who cannot tell raises a
+        `StageError`, and is asked again with other words.
+        """
         ...
 
 

@@ -86,6 +86,8 @@ class Reply(Struct, frozen=True):
     text: str
     screenshot: str | None = None
     """Content hash of the page that the agent had shown, for frontend tasks."""
+    excuse: str = ""
+    """Why `text` is a fixed sentence instead of a reply: the agent's words got none. Empty for a real reply."""
 
 
 class Unfinished(str):
@@ -112,6 +114,20 @@ class Turn(Struct, frozen=True):
     """None on the last turn."""
     unfinished: bool = False
     """Whether the limit of tokens ended the output."""
+    trouble: str = ""
+    """What the agent's own words broke on its side: `agent: CAUSE` if it could not speak, `critic: CAUSE` if
+    the first draft was said because no critic could rank them. Empty as a rule."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the collaborator replied in its own words."""
+        return self.reply is not None and not self.reply.excuse
+
+    @property
+    def troubles(self) -> list[str]:
+        """What the agent's words broke at this turn, as `side: cause`."""
+        excuse = "" if self.reply is None else self.reply.excuse
+        return [each for each in (self.trouble, excuse and f"collaborator: {excuse}") if each]
 
     @property
     def given(self) -> str:
@@ -124,6 +140,8 @@ class Ending(StrEnum):
 
     ANSWERED = "answered"
     TURN_LIMIT = "turn_limit"
+    BROKE_OFF = "broke_off"
+    """The agent could not go on, because of what it had said or was writing."""
     FAILED = "failed"
 
 
@@ -246,13 +264,18 @@ class RunMetrics(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tasks: Count
     """Those with a whole dialogue."""
     dialogues: Count
-    """Whole ones: answered, or at the turn limit."""
+    """Whole ones: answered, at the turn limit, or broken off by the agent."""
     failed: Count
     """Dialogues that broke down through no fault of the agent."""
     unscored: Count
     """Whole dialogues without a reward."""
+    broke_off: Count = 0
+    """Whole dialogues that the agent could not finish, because of its own words."""
+    unanswered: Count = 0
+    """Messages that got a fixed sentence instead of a reply, because of what the agent wrote."""
     metrics: dict[str, Metric]
-    """By name: success, reward, turns and, where hidden facts are known, coverage, repeats and premature."""
+    """By name: success, success_failures_as_zero, reward, turns and, where hidden facts are known, coverage,
+    repeats and premature."""
     fairness: tuple[Metric, ...] = ()
     """What the collaborator gave away."""
     run: dict[str, Any] = {}

@@ -140,10 +140,10 @@ def test_every_extra_of_the_package_has_a_line_and_a_purpose(diagnosis):
 
 
 def test_an_extra_with_an_absent_package_says_how_to_install_it(diagnosis, monkeypatch):
-    monkeypatch.setattr(doctor, "_installed", lambda name: name != "openai")
+    monkeypatch.setattr(doctor, "_installed", lambda name: name != "gymnasium")
     findings, _ = diagnosis()
-    assert findings["extra serve"]["found"] == "no openai"
-    assert findings["extra serve"]["advice"] == "pip install 'sweetrl[serve]'"
+    assert findings["extra gym"]["found"] == "no gymnasium"
+    assert findings["extra gym"]["advice"] == "pip install 'sweetrl[gym]'"
     assert findings["extra browser"]["status"] == "ok"
 
 

@@ -13,25 +13,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from addition_tasks import write_addition_tasks
 from conftest import Finished
 from models.hostile_server import HostileServer, Trouble, in_thread
 from sweetrl.records import read_card, read_records
-from sweetrl.types import BackendSecret, Episode, Kind, RunMetrics, Task, Verdict
+from sweetrl.types import Episode, RunMetrics, Verdict
 
 Sweetrl = Callable[..., Finished]
 SCRIPTED = ("--agent", "scripted:curious", "--collaborator", "scripted:unsure")
 
 
-def backend_task(number: int) -> Task:
-    secret = BackendSecret(reference=f"def f(x): return x + {number}", tests={"t1": "f(1)", "t2": "f(2)"})
-    return Task(id=f"t{number}", kind=Kind.BACKEND, request=f"Write function {number}.", secret=secret)
-
-
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
-    path = tmp_path / "tasks.jsonl"
-    path.write_bytes(b"".join(msgspec.json.encode(backend_task(number)) + b"\n" for number in range(4)))
-    return path
+    return write_addition_tasks(tmp_path / "tasks.jsonl")
 
 
 def knowing(body: dict[str, Any], sample: int) -> str:
@@ -65,6 +59,7 @@ def test_a_run_is_held_scored_and_measured(sweetrl: Sweetrl, tasks: Path, tmp_pa
     assert (figures.tasks, figures.dialogues, figures.failed, figures.unscored) == (4, 8, 0, 0)
     assert {name: metric.value for name, metric in figures.metrics.items()} == {
         "success": 0.5,
+        "success_failures_as_zero": 0.5,
         "reward": 0.75,
         "turns": 2.0,
     }

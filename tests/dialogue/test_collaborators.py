@@ -9,7 +9,7 @@ from sweetrl.dialogue.collaborators import (
     ScriptedCollaborator,
     transcript,
 )
-from sweetrl.errors import CollaboratorError, ConfigError
+from sweetrl.errors import CollaboratorError, ConfigError, NoReplyError, WordsError
 from sweetrl.prompts import Prompt, collaborator_prompt
 from sweetrl.types import (
     BackendSecret,
@@ -88,10 +88,32 @@ def test_a_client_who_was_shown_nothing_is_told_so() -> None:
     assert "(nothing has been shown yet)" in shown_to_model(FRONTEND, ASKED)
 
 
-def test_a_model_that_says_nothing_is_a_breakdown_and_no_reply() -> None:
-    silent = ModelCollaborator(RecordingModel(" \n"), collaborator_prompt(Kind.BACKEND), kind=Kind.BACKEND)
-    with pytest.raises(CollaboratorError, match="said nothing"):
-        asyncio.run(silent.reply(BACKEND, ASKED, seed=1))
+def model_reply(text: str) -> str:
+    model = ModelCollaborator(RecordingModel(text), collaborator_prompt(Kind.BACKEND), kind=Kind.BACKEND)
+    return asyncio.run(model.reply(BACKEND, ASKED, seed=1)).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n",
+        "\u200b\u00ad",
+        "<|im_end|>",
+        "</s><pad>",
+        "<think>They want",
+        "<think>Hm.</think>\n <|eot_id|>",
+    ],
+)
+def test_a_model_that_says_nothing_gives_no_reply(text: str) -> None:
+    with pytest.raises(NoReplyError, match="said nothing") as caught:
+        model_reply(text)
+    assert caught.value.kind == "no_content"
+
+
+@pytest.mark.parametrize("text", ["<think>def f...</think>In words.", "def f...\n</think>\n\nIn words."])
+def test_the_thought_of_a_model_is_not_passed_on(text: str) -> None:
+    assert model_reply(text).strip() == "In words."
 
 
 def test_a_task_of_the_other_kind_is_refused() -> None:
@@ -154,11 +176,16 @@ def test_a_replay_answers_the_same_words_with_the_same_words() -> None:
     assert asyncio.run(collaborator.reply(BACKEND, ASKED, seed=1)) == Reply("This one.")
 
 
-def test_a_replay_cannot_answer_what_was_never_asked() -> None:
+def test_a_replay_has_no_reply_to_what_was_never_asked_and_that_is_due_to_the_words() -> None:
     collaborator = ReplayedCollaborator([stored(0, "This one.")])
     other = (ASKED[0], Message(Role.ASSISTANT, "Which colour?"))
-    with pytest.raises(CollaboratorError, match="no stored dialogue of task b goes on from here"):
+    with pytest.raises(WordsError, match="no stored dialogue of task b goes on from here"):
         asyncio.run(collaborator.reply(BACKEND, other, seed=1))
+
+
+def test_a_replay_without_any_dialogue_of_the_task_is_a_breakdown() -> None:
+    with pytest.raises(CollaboratorError, match="no stored dialogue of task b"):
+        asyncio.run(ReplayedCollaborator([]).reply(BACKEND, ASKED, seed=1))
 
 
 def test_a_replay_with_several_replies_to_one_question_lets_the_seed_choose() -> None:

@@ -286,10 +286,12 @@ def test_a_breakdown_ends_its_own_dialogue_only_and_says_why() -> None:
 
 
 def test_a_breakdown_of_the_collaborator_is_told_apart_and_keeps_the_turns_so_far() -> None:
+    replies = iter(["Yes."])
+
     def script(task: Task, history: Sequence[Message], seed: int) -> str:
-        if len(history) > 2:
-            raise CollaboratorError("gone home")
-        return "Yes."
+        for reply in replies:
+            return reply
+        raise CollaboratorError("gone home")
 
     [episode] = rolled(TASKS[:1], ScriptedAgent(["One?", "Two?"]), ScriptedCollaborator(script))
     assert episode.failure is not None

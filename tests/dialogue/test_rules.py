@@ -7,6 +7,7 @@ from sweetrl.dialogue.rules import (
     OUTPUT_MARKER,
     Conclusion,
     Rules,
+    broken_off,
     conclude,
     cut_reply,
     last_page,
@@ -83,6 +84,13 @@ def test_a_designer_answers_with_the_page_after_the_marker_or_else_the_last_one_
     assert conclude(Kind.FRONTEND, final, Rules()) == Conclusion(Ending.ANSWERED, OTHER_PAGE)
     as_shown = [PAGE, "I WANT TO ANSWER: the page above"]
     assert conclude(Kind.FRONTEND, as_shown, Rules()) == Conclusion(Ending.ANSWERED, PAGE)
+
+
+def test_an_agent_that_breaks_off_is_judged_by_what_it_said_last() -> None:
+    assert broken_off(Kind.BACKEND, ["One?", "def f(): ..."]) == (Ending.BROKE_OFF, "def f(): ...")
+    assert broken_off(Kind.BACKEND, []) == (Ending.BROKE_OFF, None)
+    assert broken_off(Kind.FRONTEND, ["<html>1</html>", "ok?"]) == (Ending.BROKE_OFF, "<html>1</html>")
+    assert broken_off(Kind.FRONTEND, ["ok?"]) == (Ending.BROKE_OFF, None)
 
 
 def test_the_turn_limit_can_be_another() -> None:

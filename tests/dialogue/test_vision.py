@@ -6,7 +6,7 @@ import pytest
 
 from pages.painted import PaintedPages, shop
 from sweetrl.dialogue.vision import VisionCollaborator
-from sweetrl.errors import CollaboratorError, ConfigError, PageError
+from sweetrl.errors import ConfigError, NoReplyError, PageError
 from sweetrl.prompts import Prompt, collaborator_prompt
 from sweetrl.types import (
     Completion,
@@ -72,8 +72,8 @@ def test_a_draft_that_cannot_be_shown_is_told():
     assert "cannot be shown: it never comes to rest." in eyes.given[0].text
 
 
-def test_silence_is_a_breakdown():
-    with pytest.raises(CollaboratorError, match="said nothing"):
+def test_silence_is_no_reply():
+    with pytest.raises(NoReplyError, match="said nothing"):
         reply(DRAFT, Eyes(" "))
 
 

@@ -206,3 +206,14 @@ def test_two_scorers_cannot_be_compared():
 def test_runs_without_a_common_task_cannot_be_compared():
     with pytest.raises(DataError, match="no scored task in common"):
         compare_runs(tally(a=[1.0]), tally(b=[1.0]))
+
+
+def test_losing_the_hard_tasks_helps_success_but_not_with_failures_as_zero():
+    honest = tally(a=[1.0], b=[0.0], c=[1.0], d=[0.0])
+    lossy = tally(a=[1.0], b=[None], c=[1.0, None], d=[None])
+    found = compare_runs(honest, lossy)
+    assert (found.success.value, found.tasks) == (0.0, 2)
+    strict = found.success_failures_as_zero
+    assert (strict.value, strict.count) == (pytest.approx((0 + 0 - 0.5 + 0) / 4), 4)
+    assert lossy.success_metric().value == 1.0
+    assert lossy.failures_as_zero_metric().value == pytest.approx(2 / 5)

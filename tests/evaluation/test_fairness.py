@@ -119,6 +119,13 @@ def test_replies_without_knowledge_are_recognised(text: str, ignorant: bool) -> 
     assert reply.ignorant is ignorant
 
 
+def test_replies_that_could_not_be_given_are_counted() -> None:
+    excused = Turn("x", "x", Reply("I could not read that.", excuse="context_length"))
+    episode = msgspec.structs.replace(HONEST, turns=(excused, *HONEST.turns))
+    assert [reply.excused for reply in assess_dialogue(TASK, episode).replies] == [True, False, False, False]
+    assert metrics_of(episode)["excused_replies"].value == 1 / 4
+
+
 def test_repeats_are_told_by_their_words_whatever_the_case_and_spaces() -> None:
     assert [reply.repeated for reply in assess_dialogue(TASK, HONEST).replies] == [False, False, True]
 

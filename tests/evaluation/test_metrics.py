@@ -1,12 +1,14 @@
 """The figures of a run against sums done by hand, with a benchmark that asks about letters."""
 
 import pytest
+from msgspec.structs import replace
 
 from sweetrl.errors import DataError
 from sweetrl.evaluation.metrics import (
     Asking,
     FactTracker,
     assess_asking,
+    figures_by_task,
     measure,
     useful_by_turn,
     useful_turns,
@@ -122,6 +124,14 @@ def test_a_last_question_that_nobody_replies_to_finds_nothing():
     assert assess_asking(task("t", "ab"), unheard, TRACKER).found == 1
 
 
+def test_a_question_that_the_collaborator_could_not_read_finds_nothing():
+    whole = episode("t", "ab")
+    excused = replace(whole.turns[1], reply=Reply("I could not read that.", excuse="context_length"))
+    asked = replace(whole, turns=(whole.turns[0], excused, whole.turns[2]))
+    assert assess_asking(task("t", "ab"), asked, TRACKER).found == 1
+    assert useful_turns(task("t", "ab"), asked, TRACKER) == {0}
+
+
 # ---------------------------------------------------------------- a run
 
 TASKS = {each.id: each for each in (task("one", "ab"), task("two", "c"), task("three"))}
@@ -135,6 +145,7 @@ def test_the_figures_by_hand():
     values = {name: (metric.value, metric.count) for name, metric in run.metrics.items()}
     assert values == {
         "success": (pytest.approx(1 / 3), 3),
+        "success_failures_as_zero": (pytest.approx(1 / 3), 3),
         "reward": (0.5, 3),
         "turns": (pytest.approx((3 + 3 + 1) / 3), 3),
         "coverage": (pytest.approx((1 / 2 + 1) / 2), 2),  # the third task has nothing to ask about
@@ -146,7 +157,12 @@ def test_the_figures_by_hand():
 
 
 def test_without_known_facts_asking_is_not_judged():
-    assert measure(TASKS, EPISODES, VERDICTS).metrics.keys() == {"success", "reward", "turns"}
+    assert measure(TASKS, EPISODES, VERDICTS).metrics.keys() == {
+        "success",
+        "success_failures_as_zero",
+        "reward",
+        "turns",
+    }
 
 
 def test_failed_dialogues_and_unscored_answers_are_counted_apart():
@@ -158,6 +174,28 @@ def test_failed_dialogues_and_unscored_answers_are_counted_apart():
     assert (run.metrics["success"].value, run.metrics["success"].count) == (1.0, 1)
     assert run.metrics["success"].unscored == run.metrics["reward"].unscored == 2
     assert run.metrics["turns"].count == 3
+
+
+def test_success_with_failures_as_zero_counts_every_dialogue():
+    broken = episode("two", "", ending=Ending.FAILED)
+    unjudged = episode("three", "", attempt=1)
+    held = [EPISODES[0], broken, EPISODES[2], unjudged]
+    verdicts = [verdict(EPISODES[0], 1.0), verdict(broken, None), verdict(EPISODES[2], None)]
+    strict = measure(TASKS, held, verdicts).metrics["success_failures_as_zero"]
+    assert (strict.value, strict.count) == (0.25, 4)
+    assert strict.low < 0.25 < strict.high
+    by_task = figures_by_task(TASKS, held, verdicts)
+    assert by_task["success"] == {"one": 1.0}
+    assert by_task["success_failures_as_zero"] == {"one": 1.0, "two": 0.0, "three": 0.0}
+
+
+def test_what_the_agent_broke_is_scored_and_counted():
+    last = Turn("", "", unfinished=True, trouble="agent: context_length")
+    excused = Turn("b?", "b?", Reply("I could not read that.", excuse="content_filter"))
+    cut = replace(episode("one", ""), turns=(excused, excused, last), ending=Ending.BROKE_OFF)
+    run = measure(TASKS, [cut, EPISODES[1]], [verdict(cut, 0.0), verdict(EPISODES[1], 1.0)])
+    assert (run.dialogues, run.failed, run.broke_off, run.unanswered) == (2, 0, 1, 2)
+    assert run.metrics["success"].value == run.metrics["success_failures_as_zero"].value == 0.5
 
 
 def test_a_run_in_which_everything_failed_has_figures_of_nothing():

@@ -33,6 +33,17 @@ def test_unscored_answers_count_for_nothing_but_themselves():
     summary = summarise([verdict("a", 0, 4), verdict("b", 0, 0, failed=True)])
     assert (summary.success.value, summary.success.count, summary.unscored) == (1.0, 1, 1)
     assert summary.success.unscored == 1
+    strict = summary.success_failures_as_zero
+    assert (strict.value, strict.count) == (0.5, 2)
+
+
+def test_failures_as_zero_have_the_interval_of_any_share():
+    rows = [verdict(task, 0, 4) for task in "abc"] + [verdict("d", 0, 4, failed=True)]
+    strict, plain = (
+        summarise(rows).success_failures_as_zero,
+        summarise([*rows[:3], verdict("d", 0, 0)]).success,
+    )
+    assert (strict.value, strict.low, strict.high) == (plain.value, plain.low, plain.high)
 
 
 def test_several_answers_a_task_are_one_cluster():

@@ -1,14 +1,15 @@
 import asyncio
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from sweetrl.dialogue.blame import UNREADABLE
 from sweetrl.dialogue.collaborators import ScriptedCollaborator
 from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import CollaboratorError, MissingExtra, StageError, UsageError
-from sweetrl.types import BackendSecret, Ending, Episode, Failure, Kind, Task, Verdict
+from sweetrl.types import BackendSecret, Ending, Episode, Failure, Kind, Message, Task, Verdict
 
 gymnasium = pytest.importorskip("gymnasium", reason="needs the extra `gym`")
 
@@ -134,13 +135,34 @@ def test_an_answer_that_could_not_be_scored_is_an_error_and_may_be_tried_again(e
 
 
 def test_a_collaborator_that_breaks_down_leaves_the_dialogue_as_it_was() -> None:
-    env = ColBenchEnv(TASKS, ScriptedCollaborator(["only one line"]), LengthScorer())
+    replies = iter(["only one line"])
+
+    def script(task: Task, history: Sequence[Message], seed: int) -> str:
+        for reply in replies:
+            return reply
+        raise CollaboratorError("gone home")
+
+    env = ColBenchEnv(TASKS, ScriptedCollaborator(script), LengthScorer())
     env.reset(seed=1)
     before, *_ = env.step("one")
     with pytest.raises(CollaboratorError):
         env.step("two")
     env.render_mode = "ansi"
     assert env.render() == before
+    env.close()
+
+
+def test_a_message_that_breaks_the_collaborator_is_the_agents_and_the_dialogue_goes_on() -> None:
+    def script(task: Task, history: Sequence[Message], seed: int) -> str:
+        if "\0" in history[-1].text:
+            raise CollaboratorError("cannot read that")
+        return "Yes."
+
+    env = ColBenchEnv(TASKS, ScriptedCollaborator(script), LengthScorer())
+    env.reset(seed=1)
+    observation, reward, terminated, truncated, _ = env.step("\0")
+    assert observation.endswith(UNREADABLE)
+    assert (reward, terminated, truncated) == (0.0, False, False)
     env.close()
 
 

@@ -26,6 +26,7 @@ from sweetrl.seeds import derive_seed
 FAULT_TEXT = "FAULT-TEXT"
 """Part of everything a fault says, so that a test can prove that none of it reached the data."""
 HUGE = 10_000_000
+DEEP = b"[" * 100_000 + b"]" * 100_000
 
 
 class Trouble(StrEnum):
@@ -45,10 +46,17 @@ class Trouble(StrEnum):
     NO_CHOICES = "no choices"
     NO_CONTENT = "no content"
     CONTENT_FILTER = "stopped by a content filter"
+    PROMPT_FILTERED = "400, content filter"
+    EMPTY = "a reply without a word"
     HUGE = "10 MB with a length"
     HUGE_CHUNKED = "10 MB in chunks"
     STRAY = "a second reply that nobody asked for"
     CONTEXT_LENGTH = "400, context length"
+    DEEP_JSON = "JSON 100,000 levels deep"
+    DEEP_ERROR = "500 with JSON 100,000 levels deep"
+    NEGATIVE_USAGE = "fewer tokens used than none"
+    GIANT_USAGE = "more tokens used than there are atoms"
+    WRONG_TYPES = "texts where numbers should be"
     UNAUTHORIZED = "401"
     NO_MODEL = "404"
     NO_QUOTA = "429, no quota"
@@ -74,6 +82,11 @@ TRANSIENT = (
     Trouble.HUGE_CHUNKED,
     Trouble.STRAY,
     Trouble.CONTEXT_LENGTH,
+    Trouble.DEEP_JSON,
+    Trouble.DEEP_ERROR,
+    Trouble.NEGATIVE_USAGE,
+    Trouble.GIANT_USAGE,
+    Trouble.WRONG_TYPES,
 )
 """What a patient client survives, if it does not happen too often in a row."""
 
@@ -84,6 +97,7 @@ _ERRORS: dict[Trouble, tuple[int, str, dict[str, str]]] = {
     Trouble.SERVER_ERROR: (500, "server_error", {}),
     Trouble.UNAVAILABLE: (503, "overloaded", {}),
     Trouble.CONTEXT_LENGTH: (400, "context_length_exceeded", {}),
+    Trouble.PROMPT_FILTERED: (400, "content_filter", {}),
     Trouble.UNAUTHORIZED: (401, "invalid_api_key", {}),
     Trouble.NO_MODEL: (404, "model_not_found", {}),
     Trouble.NO_QUOTA: (429, "insufficient_quota", {}),
@@ -115,6 +129,8 @@ class HostileServer:
     troubles: Sequence[Trouble] = TRANSIENT
     script: Iterable[Trouble | None] = ()
     reply: Callable[[dict[str, Any], int], str] = plain_reply
+    objects: Callable[[dict[str, Any]], Trouble | None] = lambda _: None
+    """What a request meets each time, by what it says."""
     latency: Callable[[random.Random], float] = lambda _: 0.0
     max_samples: int | None = None
     """The most choices in one reply."""
@@ -123,6 +139,8 @@ class HostileServer:
     max_parallel: int | None = None
     """Answer 429 when more requests than that are under way."""
     tls: ssl.SSLContext | None = None
+    listen: int = 0
+    """The port, if it must be a certain one."""
     asked: list[Asked] = field(default_factory=list)
     met: Counter[Trouble] = field(default_factory=Counter)
     connections: int = 0
@@ -140,7 +158,9 @@ class HostileServer:
         return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}/v1"
 
     async def __aenter__(self) -> "HostileServer":
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=2048, ssl=self.tls)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.listen, backlog=2048, ssl=self.tls
+        )
         self.port: int = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -194,6 +214,8 @@ class HostileServer:
         return True
 
     def _trouble(self, asked: Asked) -> Trouble | None:
+        if (objection := self.objects(asked.body)) is not None:
+            return objection
         if self.max_parallel is not None and self.parallel > self.max_parallel:
             return Trouble.RATE_LIMIT
         if self.refuse_samples and asked.body.get("n", 1) > 1:
@@ -288,10 +310,16 @@ def _unusable(trouble: Trouble) -> bytes:
         Trouble.BAD_JSON: f'{{"choices": [{{"message": {{"content": "{FAULT_TEXT}'.encode(),
         Trouble.NO_CHOICES: {"choices": [], "error": {"message": FAULT_TEXT}},
         Trouble.NO_CONTENT: _saying(None),
+        Trouble.EMPTY: _saying(" \n"),
         Trouble.CONTENT_FILTER: _saying(FAULT_TEXT, "content_filter"),
         Trouble.HUGE: b" " * HUGE + json.dumps(_saying(FAULT_TEXT)).encode(),
+        Trouble.DEEP_JSON: b'{"choices": [], "error": %b}' % DEEP,
+        Trouble.DEEP_ERROR: DEEP,
+        Trouble.NEGATIVE_USAGE: _saying(FAULT_TEXT) | {"usage": {"prompt_tokens": -5}},
+        Trouble.GIANT_USAGE: _saying(FAULT_TEXT) | {"usage": {"completion_tokens": 10**100}},
+        Trouble.WRONG_TYPES: _saying(FAULT_TEXT) | {"usage": {"prompt_tokens": "many"}},
     }
-    return _response(200, bodies[trouble])
+    return _response(500 if trouble is Trouble.DEEP_ERROR else 200, bodies[trouble])
 
 
 async def _send_huge_chunks(writer: asyncio.StreamWriter) -> None:

@@ -22,6 +22,13 @@ def kind(status: int, body: object = None, **headers: str) -> str:
         "the request exceeds the available context size, try increasing it",
         "prompt is too long: 210000 tokens > 200000 maximum",
         "Input is longer than the context window",
+        "The decoder prompt (length 5000) is longer than the maximum model length of 4096.",
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+        "Requested token count exceeds the model's maximum context length of 4096 tokens.",
+        "Input validation error: `inputs` must have less than 4096 `input` tokens. Given: 5000",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens",
+        "Input tokens exceed the configured limit of 272000 tokens.",
+        "max_tokens must be at least 1, got -904.",
     ],
 )
 def test_a_prompt_that_is_too_long_is_recognised_in_many_words(message: str) -> None:
@@ -31,6 +38,47 @@ def test_a_prompt_that_is_too_long_is_recognised_in_many_words(message: str) -> 
 
 def test_a_prompt_that_is_too_long_is_recognised_by_its_code() -> None:
     assert kind(400, {"error": {"message": "no", "code": "context_length_exceeded"}}) == "context_length"
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (413, "Request Entity Too Large"),
+        (429, "Request too large for gpt-x on tokens per min (TPM): Limit 30000, Requested 40000"),
+        (500, "input is too large to process. increase the physical batch size"),
+    ],
+)
+def test_a_prompt_that_is_too_long_is_recognised_under_other_statuses(status: int, said: str) -> None:
+    assert kind(status, {"error": {"message": said}}) == "context_length"
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, {"message": "The response was filtered", "code": "content_filter"}),
+        (400, {"message": "The prompt triggered the content management policy.", "code": "400"}),
+        (400, {"message": "Content Exists Risk", "code": "invalid_request_error"}),
+        (400, {"message": "Input data may contain inappropriate content.", "code": "data_inspection_failed"}),
+        (403, {"message": "blocked by the content policy"}),
+    ],
+)
+def test_a_prompt_that_a_filter_stops_is_recognised(status: int, error: dict[str, str]) -> None:
+    assert kind(status, {"error": error}) == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (401, "Incorrect API key provided"),
+        (404, "The model `x` does not exist"),
+        (429, "Rate limit reached: limit 30000 tokens per minute exceeded"),
+        (503, "no replica has a free context window"),
+        (400, "temperature must be between 0 and 2"),
+    ],
+)
+def test_other_complaints_are_not_about_the_words(status: int, said: str) -> None:
+    response = httpx2.Response(status, json={"error": {"message": said}})
+    assert not fault_of_status(response).by_words
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from transformers import (
 from contracts.chat_model import ChatModelContract, closing
 from models.smollm2 import require_smollm2
 from models.tiny_llama import SENTENCES, save_tiny_llama, tiny_tokenizer
-from sweetrl.errors import ModelError, UsageError
+from sweetrl.errors import ModelError, NoReplyError, UsageError
 from sweetrl.models.local import LocalModel
 from sweetrl.models.local.chat import ChatTokenizer
 from sweetrl.models.local.samples import Request
@@ -323,11 +323,12 @@ def test_the_end_of_turn_is_taken_from_the_template(llama: Path) -> None:
 
 
 def test_a_prompt_that_fills_the_context_is_an_error_and_not_cut(llama: Path) -> None:
-    with pytest.raises(ModelError, match=r"prompt has \d+ tokens.*context window of 512"):
+    with pytest.raises(NoReplyError, match=r"prompt has \d+ tokens.*context window of 512") as caught:
         ask(llama, [Message(Role.USER, SENTENCES[0] * 40)])
+    assert caught.value.kind == "context_length"
 
 
-def test_a_reply_that_outgrows_the_context_fails_alone(tmp_path: Path) -> None:
+def test_a_reply_that_outgrows_the_context_is_cut_there(tmp_path: Path) -> None:
     folder = save_tiny_llama(tmp_path, max_position_embeddings=64)
     long, short = (Message(Role.USER, text) for text in (" ".join(["the list"] * 12), "Which one?"))
 
@@ -337,13 +338,13 @@ def test_a_reply_that_outgrows_the_context_fails_alone(tmp_path: Path) -> None:
                 await asyncio.gather(
                     model.complete([long], n=2, sampling=Sampling(temperature=0, max_tokens=60), seed=0),
                     model.complete([short], n=1, sampling=Sampling(temperature=0, max_tokens=30), seed=0),
-                    return_exceptions=True,
                 )
             )
 
-    failed, completions = asyncio.run(run())
-    assert isinstance(failed, ModelError)
-    assert "context window of 64 tokens is full" in str(failed)
+    cut, completions = asyncio.run(run())
+    for completion in cut:
+        prompt = cut[0].usage.prompt_tokens
+        assert (completion.finish, prompt + completion.usage.completion_tokens) == ("length", 64)
     assert completions[0].usage.completion_tokens == 30
 
 

@@ -91,7 +91,7 @@ def test_an_unknown_script_is_a_usage_error() -> None:
 
 @pytest.mark.parametrize(
     ("spec", "packages", "extra"),
-    [("openai:m@http://h/v1", ["openai"], "serve"), ("hf:some/model", ["torch", "transformers"], "train")],
+    [("openai:m@http://h/v1", ["httpx2"], "serve"), ("hf:some/model", ["torch", "transformers"], "train")],
 )
 def test_a_missing_package_names_the_extra_to_install(
     monkeypatch: pytest.MonkeyPatch, spec: str, packages: list[str], extra: str

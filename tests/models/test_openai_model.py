@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from models.hostile_server import FAULT_TEXT, TRANSIENT, HostileServer, Trouble, in_thread
-from sweetrl.errors import ModelError
+from sweetrl.errors import ModelError, NoReplyError
 from sweetrl.models import EndpointOptions, Endpoints, Meter, Price, open_model
 from sweetrl.models.openai import OpenAIModel, _shares
+from sweetrl.models.server import headers_for
+from sweetrl.models.specification import OFFICIAL_URL, parse_url
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Completion, Message, Role, Sampling, Usage
 
@@ -165,12 +167,17 @@ def test_every_passing_trouble_is_overcome_and_leaves_no_trace(trouble: Trouble)
         (Trouble.RESET, "connection", 6),
         (Trouble.BAD_JSON, "bad_reply", 6),
         (Trouble.NO_CHOICES, "bad_reply", 6),
-        (Trouble.NO_CONTENT, "bad_reply", 6),
+        (Trouble.DEEP_JSON, "bad_reply", 6),
+        (Trouble.DEEP_ERROR, "server", 6),
+        (Trouble.NEGATIVE_USAGE, "bad_reply", 6),
+        (Trouble.GIANT_USAGE, "bad_reply", 6),
+        (Trouble.WRONG_TYPES, "bad_reply", 6),
+        (Trouble.NO_CONTENT, "no_content", 3),
         (Trouble.HUGE, "reply_too_large", 6),
         (Trouble.HUGE_CHUNKED, "reply_too_large", 6),
         (Trouble.HANG, "timeout", 3),
         (Trouble.DRIP, "timeout", 3),
-        (Trouble.CONTENT_FILTER, "content_filter", 3),
+        (Trouble.CONTENT_FILTER, "reply_filtered", 3),
         (Trouble.CONTEXT_LENGTH, "context_length", 3),
         (Trouble.UNAUTHORIZED, "auth", 1),
         (Trouble.NO_MODEL, "not_found", 1),
@@ -187,6 +194,45 @@ def test_a_trouble_that_stays_is_an_error_of_its_kind(trouble: Trouble, kind: st
     assert str(caught.value).startswith(f"{kind}: {server.url}: ")
     assert len(str(caught.value).splitlines()) == 1
     assert len(server.asked) == requests
+
+
+@pytest.mark.parametrize("trouble", [Trouble.CONTEXT_LENGTH, Trouble.CONTENT_FILTER, Trouble.NO_CONTENT])
+def test_words_that_get_no_reply_are_told_apart_from_a_broken_server(trouble: Trouble) -> None:
+    with pytest.raises(NoReplyError):
+        run_with(HostileServer(rate=1.0, troubles=[trouble]))
+    with pytest.raises(ModelError) as caught:
+        run_with(HostileServer(rate=1.0, troubles=[Trouble.SERVER_ERROR]))
+    assert not isinstance(caught.value, NoReplyError)
+
+
+@pytest.mark.parametrize("trouble", [Trouble.NEGATIVE_USAGE, Trouble.GIANT_USAGE])
+def test_made_up_numbers_of_tokens_are_never_added_up(trouble: Trouble) -> None:
+    meter = Meter()
+    run_with(HostileServer(script=[trouble, trouble]), meter=meter, price=Price(1.0, 1.0))
+    assert 0 < meter.tokens < 100
+    assert 0 < meter.cost < 1
+
+
+def test_a_thought_that_uses_up_all_tokens_is_a_reply_cut_before_its_first_word() -> None:
+    class Thinking(HostileServer):
+        def _completion(self, body):
+            completion = super()._completion(body)
+            completion["choices"][0] |= {"message": {"content": None}, "finish_reason": "length"}
+            return completion
+
+    [completion] = run_with(Thinking())
+    assert (completion.text, completion.finish) == ("", "length")
+
+
+def test_a_refusal_is_what_was_said() -> None:
+    class Refusing(HostileServer):
+        def _completion(self, body):
+            completion = super()._completion(body)
+            completion["choices"][0]["message"] = {"content": None, "refusal": "I would rather not."}
+            return completion
+
+    [completion] = run_with(Refusing())
+    assert completion.text == "I would rather not."
 
 
 def test_a_server_that_is_not_there_is_a_connection_error() -> None:
@@ -423,6 +469,21 @@ def test_closing_ends_requests_under_way_and_refuses_new_ones() -> None:
 
 
 # ---------------------------------------------------------------- secrets
+
+
+def test_what_is_meant_for_openai_goes_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SWEETRL_API_KEY", raising=False)
+    variables = ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET", "BASE_URL")
+    for name in variables:
+        monkeypatch.setenv(f"OPENAI_{name}", "only-for-openai")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Only: only-for-openai")
+    server = HostileServer()
+    run_with(server)
+    assert "only-for-openai" not in str(server.asked)
+    assert "authorization" not in server.asked[0].headers
+    official = headers_for(parse_url(OFFICIAL_URL))
+    assert official["Authorization"] == "Bearer only-for-openai"
+    assert official["OpenAI-Organization"] == official["OpenAI-Project"] == "only-for-openai"
 
 
 def test_the_key_is_sent_and_shown_nowhere(

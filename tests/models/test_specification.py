@@ -66,6 +66,29 @@ def test_a_wrong_specification_says_what_to_write(text: str, hint: str) -> None:
     assert hint in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "spelling"),
+    [
+        ("m@127.0.0.1:8000", "openai:m@http://127.0.0.1:8000/v1"),
+        ("m@localhost:8000/v1", "openai:m@http://localhost:8000/v1"),
+        ("m@host/v1", "openai:m@http://host/v1"),
+        ("org/m@host", "openai:org/m@http://host/v1"),
+        ("m@[::1]:8000", "openai:m@http://[::1]:8000/v1"),
+        ("m@http:/host/v1", "openai:m@http://host/v1"),
+        ("m@http:host", "openai:m@http://host/v1"),
+        ("m@//host:1/v1", "openai:m@http://host:1/v1"),
+        ("m@", "openai:m@http://HOST:PORT/v1"),
+        ("name@2024", "openai:name@http://2024/v1"),
+        ("m@me:s3cret@host/v1?key=s3cret", "openai:m@http://host/v1"),
+    ],
+)
+def test_an_address_without_its_scheme_is_refused_with_the_right_spelling(text: str, spelling: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_spec(f"openai:{text}")
+    assert f"write {spelling}, or https" in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
 def test_passwords_and_queries_do_not_show() -> None:
     spec = parse_spec("openai:m@http://me:s3cret@host:1/v1?api-key=s3cret")
     assert spec.url is not None

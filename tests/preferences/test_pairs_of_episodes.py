@@ -4,6 +4,7 @@ from itertools import chain
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sweetrl.errors import DataError
 from sweetrl.preferences.episodes import (
@@ -13,7 +14,7 @@ from sweetrl.preferences.episodes import (
     reason_for_no_pairs,
     successes_against_lower,
 )
-from sweetrl.types import Ending, Episode, EpisodePair, Failure, Turn, Verdict, digest
+from sweetrl.types import Ending, Episode, EpisodePair, Failure, Reply, Turn, Verdict, digest
 
 
 def episode(task: str, attempt: int, *, failed: bool = False) -> Episode:
@@ -51,6 +52,18 @@ def pairs_of(rewards: list[float | None], rule=best_against_lower) -> list[tuple
 
 def test_the_best_program_is_paired_with_each_one_that_earned_less():
     assert pairs_of([0.5, 1.0, 0.0]) == [("t#1", "t#0"), ("t#1", "t#2")]
+
+
+@pytest.mark.parametrize("rule", [best_against_lower, successes_against_lower, all_pairs(0.1)])
+def test_what_the_agent_broke_itself_is_rejected_like_any_other_zero(rule):
+    good, cut, excused = (episode("t", attempt) for attempt in range(3))
+    silent = Turn("", "", unfinished=True, trouble="agent: context_length")
+    cut = replace(cut, turns=(silent,), ending=Ending.BROKE_OFF, answer=None)
+    unread = Turn("x" * 3000, "x" * 3000, Reply("I could not read that.", excuse="context_length"))
+    excused = replace(excused, turns=(unread, *excused.turns))
+    verdicts = [verdict(good, 1.0), verdict(cut, 0.0), verdict(excused, 0.0)]
+    found = pair_episodes([good, cut, excused], verdicts, rule)
+    assert [(pair.chosen, pair.rejected) for pair in found] == [("t#0", "t#1"), ("t#0", "t#2")]
 
 
 def test_a_best_program_that_did_not_succeed_is_paired_with_none():

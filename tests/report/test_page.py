@@ -24,7 +24,7 @@ from sweetrl.report import (
 )
 from sweetrl.report import tasks as tasks_section
 from sweetrl.report.results import BINS, curves, thinned
-from sweetrl.types import Metric, Reply, TokenCredit, Turn
+from sweetrl.types import Ending, Metric, Reply, TokenCredit, Turn
 
 
 def section(contents, name):
@@ -82,9 +82,11 @@ def test_sections_without_contents_are_left_out():
 def test_results_are_a_table_with_intervals_counts_and_unscored_apart():
     table = section(TWO, "results").one("table", "results")
     head, base, sweet = cells(table)
-    assert head == ["run", "success, %", "tests passed, %", "turns", "dialogues", "unscored"]
-    assert (base[0], base[4:]) == ("base", ["33 tasks", "0"])
-    assert (sweet[0], sweet[4:]) == ("sweet", ["32 tasks", "1"])
+    measures = ["success, %", "success, failures = 0, %", "tests passed, %", "turns"]
+    assert head == ["run", *measures, "dialogues", "unscored"]
+    assert (base[0], base[5:]) == ("base", ["33 tasks", "0"])
+    assert (sweet[0], sweet[5:]) == ("sweet", ["32 tasks", "1"])
+    assert sweet[2].startswith("66.7")
     assert sweet[1].startswith("100.0")
     assert re.fullmatch(r"33\.3\d+\.\d to \d+\.\d", base[1])
 
@@ -194,6 +196,19 @@ def test_dialogues_show_turns_credit_and_verdict():
     assert "7 of 10 checks passed, reward 0.700" in shown.one(class_="verdict").text
     assert len(shown.all("li", "passed")) == 7
     assert "returned 3" in shown.all("li", "wrong")[0].text
+
+
+def test_dialogues_show_what_the_agents_own_words_broke():
+    held = episode("a")
+    unread = msgspec.structs.replace(held.turns[0], reply=Reply("Too long.", excuse="context_length"))
+    silent = Turn("", "", unfinished=True, trouble="agent: <b>content_filter")
+    held = msgspec.structs.replace(held, turns=(unread, silent), ending=Ending.BROKE_OFF)
+    shown = section(compose("t", [Run("base", [held], [verdict("a", 0.0)])]), "dialogues")
+    assert (
+        shown.all("li", "collaborator")[0].one(class_="who").text == "collaborator · no reply: context_length"
+    )
+    assert shown.all("li", "agent")[1].one(class_="who").text == "agent · turn 2 · agent: <b>content_filter"
+    assert "2 turns, broke off" in shown.text
 
 
 def test_what_was_unscored_says_why_and_not_zero():

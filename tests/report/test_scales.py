@@ -19,6 +19,11 @@ def test_an_extent_holds_all_values_and_zero_if_asked_for(values, zero):
     assert not zero or low <= 0 <= high
 
 
+@pytest.mark.parametrize("values", [[5e-324], [0.0, 5e-324]])
+def test_numbers_too_small_to_be_divided_have_an_extent_too(values):
+    assert extent(values) == (0, 1)
+
+
 def test_an_extent_is_round_and_a_share_ends_at_one():
     assert extent([0.03, 0.37], zero=True) == (0, pytest.approx(0.4))
     assert extent([0.2, 0.97], zero=True, share=True) == (0, 1)

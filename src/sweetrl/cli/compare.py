@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from sweetrl.evaluation.compare import Comparison, Difference
     from sweetrl.evaluation.scores import TaskTally
+    from sweetrl.types import Metric
 
+OUTCOMES = ("success", "success_failures_as_zero", "reward")
 NAMES_SHOWN = 5
 """How many tasks of only one run are named; `--json` has all of them."""
 
@@ -46,7 +48,7 @@ def compare(
     if json:
         console.print_json(_as_json(first, compared))
         return
-    for outcome in ("success", "reward"):
+    for outcome in OUTCOMES:
         console.results().print(_table(outcome, first, compared))
     if not quiet:
         for each, comparison in compared:
@@ -113,12 +115,12 @@ def _table(outcome: str, first: _Run, compared: "list[tuple[_Run, Comparison]]")
     for heading in ("mean", f"difference to {names[first.folder]}", "p", *wins, "tasks"):
         table.add_column(heading, justify="right", overflow="fold")
     blank = [""] * (2 + len(wins))
-    table.add_row(names[first.folder], _mean(outcome, first), *blank, str(len(first.tally.answers)))
+    table.add_row(names[first.folder], _mean(outcome, first), *blank, str(_tasks(outcome, first)))
     for run, comparison in compared:
         difference: Difference = getattr(comparison, outcome)
         won = [figures.percent_with_interval(comparison.win_rate)] if wins else []
         cells = [_mean(outcome, run), _signed(difference), _shown_p(difference.p), *won]
-        table.add_row(names[run.folder], *cells, str(comparison.tasks))
+        table.add_row(names[run.folder], *cells, str(difference.count))
     return table
 
 
@@ -131,7 +133,7 @@ def _names(folders: list[Path]) -> dict[Path, str]:
 
 
 def _label(outcome: str, run: _Run) -> str:
-    if outcome == "success":
+    if outcome in figures.LABELS:
         return figures.LABELS[outcome]
     kind = "frontend" if any(name.startswith("frontend") for name in run.tally.scorers) else "backend"
     return figures.REWARD_LABELS[kind]
@@ -139,8 +141,17 @@ def _label(outcome: str, run: _Run) -> str:
 
 def _mean(outcome: str, run: _Run) -> str:
     """Of all tasks of the run, whether the others have them or not."""
-    metric = run.tally.success_metric() if outcome == "success" else run.tally.reward_metric()
-    return figures.percent_with_interval(metric)
+    return figures.percent_with_interval(_metrics(run)[outcome])
+
+
+def _metrics(run: _Run) -> "dict[str, Metric]":
+    tally = run.tally
+    metrics = (tally.success_metric(), tally.failures_as_zero_metric(), tally.reward_metric())
+    return dict(zip(OUTCOMES, metrics, strict=True))
+
+
+def _tasks(outcome: str, run: _Run) -> int:
+    return len(run.tally.attempted if outcome == "success_failures_as_zero" else run.tally.answers)
 
 
 def _signed(difference: "Difference") -> str:
@@ -171,8 +182,7 @@ def _as_json(first: _Run, compared: "list[tuple[_Run, Comparison]]") -> dict[str
             "run": str(run.folder),
             "tasks": len(run.tally.answers),
             "unscored": run.tally.unscored,
-            "success": run.tally.success_metric(),
-            "reward": run.tally.reward_metric(),
+            **_metrics(run),
         }
         for run in (first, *(run for run, _ in compared))
     ]

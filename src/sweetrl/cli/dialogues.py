@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +243,8 @@ class Summary:
         self._interrupts = interrupts
         self._endings: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
+        self._troubles: Counter[str] = Counter()
+        """What the agents' words broke, by side and cause."""
 
     def add(self, episode: Episode) -> None:
         """Count an episode of this run."""
@@ -249,6 +252,8 @@ class Summary:
         if episode.failure is not None:
             failure = episode.failure
             self._failures[f"{failure.stage}: {failure.kind}: {failure.message}"] += 1
+        else:
+            self._troubles.update(chain.from_iterable(turn.troubles for turn in episode.turns))
 
     @property
     def left(self) -> int:
@@ -279,10 +284,13 @@ class Summary:
     def _lines(self) -> Iterator[str]:
         status, endings = self._status, self._endings
         held = f"{endings['answered']} answered, {endings['turn_limit']} at the turn limit"
+        held += f", {endings['broke_off']} broken off by the agent" if endings["broke_off"] else ""
         old = f", {status.before} were there" if status.before else ""
         yield f"{self._path}: {held}, {endings['failed']} failed{old} ({live.duration(status.seconds)})"
         for reason, count in self._failures.most_common(3):
             yield f"  {count} x {reason}"
+        for reason, count in self._troubles.most_common(3):
+            yield f"  {count} x by the agent's own words: {reason}"
         if not self._interrupts.stop.is_set() and status.progress.stopped:
             yield f"stopped with {self.left} dialogues left: {status.progress.stopped}"
         if endings["failed"]:
@@ -294,10 +302,11 @@ class Summary:
             "output": str(self._path),
             "dialogues": status.total,
             "before": status.before,
-            **{ending: self._endings[ending] for ending in ("answered", "turn_limit", "failed")},
+            **{ending: self._endings[ending] for ending in Ending},
             "left": self.left,
             "stopped": status.progress.stopped,
             "failures": dict(self._failures.most_common(20)),
+            "troubles": dict(self._troubles.most_common(20)),
             "turns": status.progress.turns,
             "prompt_tokens": meter.prompt_tokens,
             "completion_tokens": meter.completion_tokens,

@@ -240,7 +240,8 @@ def dialogue_panels(episode: "Episode", *, thoughts: bool) -> "Iterator[Renderab
     for number, turn in enumerate(episode.turns, start=1):
         yield _panel(f"agent, turn {number}", turn.output if thoughts else turn.said, "magenta")
         if turn.reply is not None:
-            yield Padding(_panel("collaborator", turn.reply.text, "green"), (0, 0, 0, 4))
+            excuse = f" (no reply: {turn.reply.excuse})" if turn.reply.excuse else ""
+            yield Padding(_panel(f"collaborator{excuse}", turn.reply.text, "green"), (0, 0, 0, 4))
     ending = episode.ending.replace("_", " ")
     reason = f": {episode.failure.kind}: {episode.failure.message}" if episode.failure else ""
     body = episode.answer if episode.answer is not None else "no answer"

@@ -30,6 +30,7 @@ LABELS = {
     "ignorant_replies": "replies that say they don't know",
     "cut_replies": "replies cut at the limit",
     "repeated_replies": "repeated replies",
+    "excused_replies": "messages that could not be replied to",
 }
 
 

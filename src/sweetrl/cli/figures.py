@@ -12,6 +12,7 @@ NOTHING = "-"
 
 LABELS = {
     "success": "success, %",
+    "success_failures_as_zero": "success, failures = 0, %",
     "turns": "turns",
     "coverage": "hidden facts asked about, %",
     "repeats": "repeated questions",
@@ -19,6 +20,7 @@ LABELS = {
 }
 REWARD_LABELS = {"backend": "tests passed, %", "frontend": "likeness, %"}
 LEAKS = "leaking_dialogues"
+EXCUSED = "excused_replies"
 
 
 def percent(metric: "Metric") -> str:
@@ -46,11 +48,14 @@ def metrics_table(run: "RunMetrics", kind: "Kind") -> "Table":
     from rich.table import Table
 
     title = f"{run.dialogues} dialogues on {run.tasks} tasks, {run.failed} failed, {run.unscored} unscored"
+    if run.broke_off or run.unanswered:
+        title += f"; by the agent's own words {run.broke_off} broken off, {run.unanswered} messages without a reply"
     table = Table(title=title, title_justify="left")
     table.add_column("")
     for heading in ("mean", "95 % interval", "of"):
         table.add_column(heading, justify="right")
-    labels = {"success": LABELS["success"], "reward": REWARD_LABELS[kind], **LABELS}
+    successes = ("success", "success_failures_as_zero")
+    labels = {name: LABELS[name] for name in successes} | {"reward": REWARD_LABELS[kind]} | LABELS
     for name, label in labels.items():
         if name in run.metrics:
             _add_row(table, label, run.metrics[name])

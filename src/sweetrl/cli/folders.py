@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from sweetrl.cli.evaluate import METRICS
-from sweetrl.cli.figures import LEAKS
+from sweetrl.cli.figures import EXCUSED, LEAKS
 from sweetrl.cli.journal import JOURNAL
 from sweetrl.cli.studio import SCREENSHOTS
 from sweetrl.errors import DataError, UsageError
@@ -191,8 +191,10 @@ def _measured(path: Path) -> tuple[Metric, ...]:
     if not path.is_file():
         return ()
     found = _read_json(path, RunMetrics)
-    leaks = [metric for metric in found.fairness if metric.name == LEAKS]
-    return (*found.metrics.values(), *leaks)
+    fairness = (
+        each for each in found.fairness if each.name == LEAKS or (each.name == EXCUSED and each.value)
+    )
+    return (*found.metrics.values(), *fairness)
 
 
 def _picture(folder: Path, name: str) -> bytes | None:

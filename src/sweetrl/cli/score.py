@@ -148,7 +148,7 @@ def _print_tables(
 
     table = Table(title="per cent, with 95 % intervals", title_justify="left")
     table.add_column("tasks", justify="left")
-    for column in ("success", reward, "answers", "unscored"):
+    for column in ("success", "failures = 0", reward, "answers", "unscored"):
         table.add_column(column, justify="right")
     table.add_row(f"all {summary.tasks}", *_cells(summary))
     if sound is not None:
@@ -167,5 +167,6 @@ def _print_tables(
 
 
 def _cells(summary: "Summary") -> tuple[str, ...]:
-    shares = map(percent_with_interval, (summary.success, summary.tests_passed))
+    metrics = (summary.success, summary.success_failures_as_zero, summary.tests_passed)
+    shares = map(percent_with_interval, metrics)
     return (*shares, str(summary.success.count), str(summary.unscored))

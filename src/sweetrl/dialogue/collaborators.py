@@ -1,9 +1,11 @@
 """Collaborators: the person's side of a dialogue, played by a model, a script or a recording."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from sweetrl.dialogue import rules
-from sweetrl.errors import CollaboratorError
+from sweetrl.dialogue.blame import readable
+from sweetrl.errors import CollaboratorError, NoReplyError, WordsError
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel
 from sweetrl.types import BackendSecret, Episode, Kind, Message, Reply, Role, Sampling, Task, digest
@@ -44,9 +46,7 @@ class ModelCollaborator:
         """The model's reply, whole: the rules cut it."""
         view = self._view(task, history)
         [completion] = await self._model.complete([view], n=1, sampling=self._sampling, seed=seed)
-        if not completion.text.strip():
-            raise CollaboratorError("the model that plays the collaborator said nothing")
-        return Reply(completion.text)
+        return Reply(spoken_reply(completion.text))
 
     def _view(self, task: Task, history: Sequence[Message]) -> Message:
         if task.kind is not self._kind:
@@ -59,6 +59,22 @@ class ModelCollaborator:
         }
         used = {name: text for name, text in fields.items() if name in self._prompt.fields}
         return Message(Role.USER, self._prompt.render(**used))
+
+
+_THOUGHT_END = "</think>"
+_SPECIAL_TOKEN = re.compile(r"<\|[^|<>]{1,40}\|>|</?s>|<(?:pad|eos|bos|unk|(?:start|end)_of_turn)>")
+
+
+def spoken_reply(text: str) -> str:
+    """What a model that plays the collaborator says, without its thought, which may quote the reference.
+
+    `NoReplyError` where that is nothing: white space, special tokens, or a thought without an end.
+    """
+    said = text.rpartition(_THOUGHT_END)[2]
+    words = "" if said.lstrip().startswith("<think>") else _SPECIAL_TOKEN.sub("", said)
+    if not any(each.isprintable() and not each.isspace() for each in words):
+        raise NoReplyError("the model that plays the collaborator said nothing", kind="no_content")
+    return said
 
 
 def _reference(task: Task) -> str:
@@ -114,13 +130,15 @@ class ReplayedCollaborator:
     """A collaborator that says again what was said in stored dialogues, word for word.
 
     It can answer only where a stored dialogue of the task went exactly the same way so far. Where several did
-    and got different replies, the seed picks one.
+    and got different replies, the seed picks one. Words that were never said before get no reply.
     """
 
     def __init__(self, episodes: Iterable[Episode], *, name: str = "replayed") -> None:
         self._name = name
         self._replies: dict[str, list[Reply]] = {}
+        self._tasks: set[str] = set()
         for episode in episodes:
+            self._tasks.add(episode.task_id)
             for number, turn in enumerate(episode.turns):
                 if turn.reply is not None:
                     history = (*episode.history(number), Message(Role.ASSISTANT, turn.said))
@@ -136,10 +154,12 @@ class ReplayedCollaborator:
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
         """What the stored collaborator answered in this very situation."""
         known = self._replies.get(_situation(task.id, history))
+        if task.id not in self._tasks:
+            raise CollaboratorError(f"there is no stored dialogue of task {task.id}")
         if known is None:
-            raise CollaboratorError(f"no stored dialogue of task {task.id} goes on from here")
+            raise WordsError(f"no stored dialogue of task {task.id} goes on from here", kind="not_stored")
         return known[seed % len(known)]
 
 
 def _situation(task_id: str, history: Sequence[Message]) -> str:
-    return digest("\x1f".join((task_id, *(message.text for message in history))))
+    return digest("\x1f".join((task_id, *(message.text for message in readable(history)))))

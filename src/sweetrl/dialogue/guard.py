@@ -19,7 +19,7 @@ class GuardedCollaborator:
 
     It is asked again with a reminder after the agent's message, because at temperature 0 another seed alone
     changes nothing. When the last reply leaks too, the person refuses. That is no failure: failed dialogues
-    are left out of the metrics, so an agent could escape judgement by provoking leaks.
+    are left out of the metrics, so an agent could escape its score by provoking leaks.
     """
 
     def __init__(self, inner: Collaborator, leaks: LeakTest, *, max_retries: int = 2) -> None:

@@ -1,8 +1,9 @@
 """The engine: many dialogues at once, each advancing at its own pace.
 
 A bounded number is open; the next one opens as soon as one ends. What a dialogue says depends on its seed
-alone, never on the others or on the order of events. A breakdown ends the dialogue it happens in as FAILED,
-with its reason, and no other. This is the one place that turns unexpected exceptions into records.
+alone, never on the others or on the order of events. A breakdown that the agent cannot cause ends the dialogue
+it happens in as FAILED, with its reason, and no other; one that the agent's words cause is the agent's (`blame.py`).
+This is the one place that turns unexpected exceptions into records.
 """
 
 import asyncio
@@ -14,9 +15,10 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from sweetrl.dialogue import rules as game
+from sweetrl.dialogue.blame import NEUTRAL, ask_fairly, cause, reply_or_excuse, sample_or_blame
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.rules import Conclusion, Rules
-from sweetrl.errors import ConfigError, ModelError, StageError, UsageError
+from sweetrl.errors import ConfigError, StageError, UsageError, WordsError
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import without_surrogates
 from sweetrl.seeds import derive_seed
@@ -25,7 +27,6 @@ from sweetrl.types import (
     Episode,
     Failure,
     Message,
-    Reply,
     Role,
     Task,
     Turn,
@@ -74,7 +75,7 @@ class Progress:
 
     open: int = 0
     finished: int = 0
-    """Answered, or at the turn limit."""
+    """Answered, at the turn limit, or broken off by the agent."""
     failed: int = 0
     dropped: int = 0
     """Ended without a record, by a spent budget or because the run was cancelled; resuming does them."""
@@ -265,6 +266,7 @@ class _Dialogue:
         self._turns = list(opening.past)
         self._history = list(history_of(opening.task.request, opening.past))
         self._speaker = "agent"
+        self._trouble = ""
 
     async def hold(self) -> Episode | None:
         """The whole dialogue; None if a spent budget ended it half-way."""
@@ -288,21 +290,41 @@ class _Dialogue:
 
     async def _take_turn(self) -> Conclusion | None:
         """The agent speaks and, unless that was the end, the collaborator replies."""
-        kind, rules = self._task.kind, self._table.rules
-        given = await self._speak()
-        self._table.progress.turns += 1
+        self._trouble = ""
+        try:
+            given = await self._speak()
+        except WordsError as error:
+            return self._break_off(error)
         output = without_surrogates(given)
-        turn = Turn(output, game.spoken(output), unfinished=isinstance(given, Unfinished))
+        turn = Turn(
+            output, game.spoken(output), unfinished=isinstance(given, Unfinished), trouble=self._trouble
+        )
+        self._add(turn)
+        conclusion = game.conclude(self._task.kind, self._said(), self._table.rules)
+        if conclusion is None:
+            await self._reply_to(turn)
+        return conclusion
+
+    async def _reply_to(self, turn: Turn) -> None:
+        self._speaker = "collaborator"
+        reply = await reply_or_excuse(self._table.collaborator, self._task, self._history, seed=self._seed())
+        kept = replace(reply, text=game.cut_reply(without_surrogates(reply.text), self._task.kind))
+        self._turns[-1] = replace(turn, reply=kept)
+        self._history.append(Message(Role.USER, kept.text))
+
+    def _break_off(self, error: WordsError) -> Conclusion:
+        """The agent cannot go on by its own fault: it says nothing, and what it has said is judged."""
+        conclusion = game.broken_off(self._task.kind, self._said())
+        self._add(Turn("", "", unfinished=True, trouble=f"agent: {error.kind}"))
+        return conclusion
+
+    def _add(self, turn: Turn) -> None:
+        self._table.progress.turns += 1
         self._turns.append(turn)
         self._history.append(Message(Role.ASSISTANT, turn.said))
-        conclusion = game.conclude(kind, [turn.said for turn in self._turns], rules)
-        if conclusion is None:
-            self._speaker = "collaborator"
-            reply = await self._table.collaborator.reply(self._task, self._history, seed=self._seed())
-            kept = Reply(game.cut_reply(without_surrogates(reply.text), kind), reply.screenshot)
-            self._turns[-1] = replace(turn, reply=kept)
-            self._history.append(Message(Role.USER, kept.text))
-        return conclusion
+
+    def _said(self) -> list[str]:
+        return [turn.said for turn in self._turns]
 
     async def _speak(self) -> str:
         """What the agent puts out; of several drafts, the one that is chosen."""
@@ -311,11 +333,21 @@ class _Dialogue:
             return self._opening.output
         drafts = self._table.drafts
         count = 1 if drafts is None else drafts.count
-        outputs = await self._table.agent.sample(self._history, n=count, seed=self._seed())
-        if drafts is None:
-            return outputs[0]
+        outputs = await sample_or_blame(self._table.agent, self._history, n=count, seed=self._seed())
+        return outputs[0 if drafts is None else await self._choose(drafts, outputs)]
+
+    async def _choose(self, drafts: Drafts, outputs: Sequence[str]) -> int:
+        """Which draft is said; the first one if they are the reason that nobody can choose."""
         self._speaker = "critic"
-        return outputs[await drafts.choose(self._task, self._history, outputs)]
+        neutral = [NEUTRAL] * len(outputs)
+        try:
+            return await ask_fairly(
+                lambda: drafts.choose(self._task, self._history, outputs),
+                lambda: drafts.choose(self._task, self._history[:1], neutral),
+            )
+        except WordsError as error:
+            self._trouble = f"critic: {error.kind}"
+            return 0
 
     def _seed(self) -> int:
         """Of what is said next."""
@@ -324,8 +356,7 @@ class _Dialogue:
 
     def _failed(self, error: BaseException) -> Episode:
         message = " ".join(str(error).split())[:MESSAGE_CHARACTERS]
-        kind = error.kind if isinstance(error, ModelError) else type(error).__name__
-        failure = Failure(self._speaker, kind, without_surrogates(message))
+        failure = Failure(self._speaker, cause(error), without_surrogates(message))
         return self._episode(Ending.FAILED, None, failure)
 
     def _episode(self, ending: Ending, answer: str | None, failure: Failure | None = None) -> Episode:

@@ -20,6 +20,7 @@ __all__ = [
     "REPLY_CHARACTERS",
     "Conclusion",
     "Rules",
+    "broken_off",
     "conclude",
     "cut_reply",
     "find_page",
@@ -76,3 +77,9 @@ def conclude(kind: Kind, said: Sequence[str], rules: Rules) -> Conclusion | None
     if kind is Kind.FRONTEND:
         return Conclusion(ending, last_page(said))
     return Conclusion(ending, said[-1] if marked is None else marked)
+
+
+def broken_off(kind: Kind, said: Sequence[str]) -> Conclusion:
+    """How a dialogue ends in which the agent cannot go on: as if what it has said were all that it may say."""
+    ended = conclude(kind, said, Rules(turn_limit=1)) if said else None
+    return Conclusion(Ending.BROKE_OFF, None if ended is None else ended.answer)

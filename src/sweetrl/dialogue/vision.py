@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from sweetrl.dialogue import rules
-from sweetrl.dialogue.collaborators import COLLABORATOR_SAMPLING, transcript
+from sweetrl.dialogue.collaborators import COLLABORATOR_SAMPLING, spoken_reply, transcript
 from sweetrl.dialogue.designer import Keep, reference_shot
-from sweetrl.errors import CollaboratorError, PageError
+from sweetrl.errors import PageError
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel, Renderer
 from sweetrl.types import Message, Reply, Role, Sampling, Shot, Task, picture_digest
@@ -44,9 +44,8 @@ class VisionCollaborator:
         shown, note = await self._draft(history)
         view = self._view(task, history, note, [reference] if shown is None else [reference, shown])
         [completion] = await self._model.complete([view], n=1, sampling=self._sampling, seed=seed)
-        if not completion.text.strip():
-            raise CollaboratorError("the model that plays the collaborator said nothing")
-        return Reply(completion.text, None if shown is None else self._keep(shown.png))
+        said = spoken_reply(completion.text)
+        return Reply(said, None if shown is None else self._keep(shown.png))
 
     async def _draft(self, history: Sequence[Message]) -> tuple[Shot | None, str]:
         """The last page shown and what the prompt says about it."""

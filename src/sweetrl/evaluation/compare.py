@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sweetrl.errors import DataError
 from sweetrl.evaluation.intervals import BATCH_ENTRIES, clustered_mean
-from sweetrl.evaluation.scores import TaskTally
+from sweetrl.evaluation.scores import FAILURES_AS_ZERO, TaskTally
 from sweetrl.evaluation.wins import refuse_other_scorers, tallied_win_rate
 from sweetrl.types import Metric
 
@@ -47,6 +47,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Ids of the tasks that only the first run has scored answers to."""
     only_second: tuple[str, ...]
     success: Difference
+    success_failures_as_zero: Difference
+    """Of success with dialogues that failed or could not be scored counted as zero, on all tasks of both."""
     reward: Difference
     win_rate: Metric
     """Share of tasks on which the second run earned more; a tie is half a win."""
@@ -59,9 +61,11 @@ def compare_runs(first: TaskTally, second: TaskTally, *, seed: int = 0) -> Compa
     if not common:
         raise DataError("the runs have no scored task in common; only runs on the same tasks can be compared")
 
-    def difference(name: str, figure: Callable[[TaskTally, str], float]) -> Difference:
+    def difference(
+        name: str, figure: Callable[[TaskTally, str], float], tasks: Sequence[str] = common
+    ) -> Difference:
         return paired_difference(
-            name, [figure(first, task) for task in common], [figure(second, task) for task in common], seed
+            name, [figure(first, task) for task in tasks], [figure(second, task) for task in tasks], seed
         )
 
     return Comparison(
@@ -69,6 +73,9 @@ def compare_runs(first: TaskTally, second: TaskTally, *, seed: int = 0) -> Compa
         only_first=tuple(sorted(first.answers.keys() - second.answers.keys())),
         only_second=tuple(sorted(second.answers.keys() - first.answers.keys())),
         success=difference("success", TaskTally.success),
+        success_failures_as_zero=difference(
+            FAILURES_AS_ZERO, TaskTally.success_failures_as_zero, sorted(first.attempted & second.attempted)
+        ),
         reward=difference("reward", TaskTally.reward),
         win_rate=tallied_win_rate(second, first),
     )

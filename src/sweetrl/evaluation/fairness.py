@@ -13,7 +13,7 @@ from msgspec import Struct
 from sweetrl.evaluation.facts import Fact, facts_of, sentences, told
 from sweetrl.evaluation.intervals import clustered_mean
 from sweetrl.evaluation.leaks import Leak, Said, find_leak, reference_of, secret_positions
-from sweetrl.types import BackendSecret, Episode, Kind, Metric, Task
+from sweetrl.types import BackendSecret, Episode, Kind, Metric, Reply, Task
 
 REPLY_LIMIT = {Kind.BACKEND: 400, Kind.FRONTEND: 1000}
 """Characters after which a reply is cut (paper, section 4)."""
@@ -42,6 +42,8 @@ class ReplyFairness(Struct, frozen=True, kw_only=True):
     """As long as a reply may be."""
     repeated: bool
     """Says what an earlier reply of this dialogue said."""
+    excused: bool = False
+    """A fixed sentence: the agent's words got no reply."""
 
     @property
     def leaks(self) -> bool:
@@ -99,7 +101,7 @@ def assess_dialogue(task: Task, episode: Episode) -> DialogueFairness:
         text = turn.reply.text
         leak = find_leak(reference, text, said)
         new = told(unknown, sentences(text, turn.said))
-        replies.append(_assess_reply(number, text, task.kind, leak, secret, new, seen))
+        replies.append(_assess_reply(number, turn.reply, task.kind, leak, secret, new, seen))
         carried |= leak.carried & secret
         seen.add(_normal(text))
         for fact in new:
@@ -115,7 +117,7 @@ def assess_dialogue(task: Task, episode: Episode) -> DialogueFairness:
 
 def _assess_reply(
     turn: int,
-    text: str,
+    reply: Reply,
     kind: Kind,
     leak: Leak,
     secret: frozenset[int],
@@ -127,9 +129,10 @@ def _assess_reply(
         carried=len(leak.carried & secret) / len(secret) if secret else 0.0,
         fragments=leak.fragments,
         facts=tuple(f"{fact.kind} {fact.text}" for fact in new),
-        ignorant=_NOT_KNOWING.search(text) is not None,
-        cut=len(text) >= REPLY_LIMIT[kind],
-        repeated=_normal(text) in seen,
+        ignorant=_NOT_KNOWING.search(reply.text) is not None,
+        cut=len(reply.text) >= REPLY_LIMIT[kind],
+        repeated=_normal(reply.text) in seen,
+        excused=bool(reply.excuse),
     )
 
 
@@ -184,6 +187,7 @@ def _shares(dialogue: DialogueFairness, *, success: bool | None) -> dict[str, tu
         "ignorant_replies": (sum(reply.ignorant for reply in replies), count),
         "cut_replies": (sum(reply.cut for reply in replies), count),
         "repeated_replies": (sum(reply.repeated for reply in replies), count),
+        "excused_replies": (sum(reply.excused for reply in replies), count),
     }
     if success is not None:
         kind = "with" if dialogue.leaks else "without"

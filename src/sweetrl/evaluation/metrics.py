@@ -1,9 +1,11 @@
 """The figures of an evaluated run: what came out, how many turns it took, and how well the agent asked.
 
 How well it asked can be told where the benchmark knows its hidden facts, through a `FactTracker`. Dialogues
-that failed and answers that could not be scored are counted apart and never taken for bad ones.
+that failed and answers that could not be scored are counted apart. Beside success stands what it would be if they
+were all the agent's failures: an agent that gains by them would show as a gap between the two.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -11,7 +13,7 @@ from msgspec import Struct
 
 from sweetrl.errors import DataError
 from sweetrl.evaluation.intervals import clustered_mean, clustered_share
-from sweetrl.evaluation.scores import TaskTally
+from sweetrl.evaluation.scores import FAILURES_AS_ZERO, TaskTally
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.types import Ending, Episode, Metric, RunMetrics, Task, Verdict
 
@@ -40,11 +42,11 @@ class Asking(Struct, frozen=True, kw_only=True):
 
 
 def assess_asking(task: Task, episode: Episode, tracker: FactTracker) -> Asking:
-    """What was asked in an episode. A question is a message that got a reply."""
+    """What was asked in an episode. A question is a message that the collaborator replied to."""
     asked: set[str] = set()
     repeats = 0
     for turn in episode.turns:
-        fact = None if turn.reply is None else tracker.asked(turn.said)
+        fact = tracker.asked(turn.said) if turn.answered else None
         if fact is not None:
             repeats += fact in asked
             asked.add(fact)
@@ -61,7 +63,7 @@ def useful_turns(task: Task, episode: Episode, tracker: FactTracker) -> set[int]
     """The turns, counted from 0, that ask about a fact that matters and was not asked about before."""
     unasked, useful = set(tracker.facts(task)), set()
     for number, turn in enumerate(episode.turns):
-        fact = None if turn.reply is None else tracker.asked(turn.said)
+        fact = tracker.asked(turn.said) if turn.answered else None
         if fact in unasked:
             unasked.remove(fact)
             useful.add(number)
@@ -80,17 +82,22 @@ def measure(
     dialogues = _Dialogues(tasks, tracker)
     for episode in episodes:
         dialogues.add(episode)
-    tally = TaskTally(dialogues.known(verdicts))
-    # Dialogues that nobody has judged yet are unscored as well.
-    tally.unscored = len(dialogues.whole) - tally.answers.total()
+    tally = dialogues.tally(verdicts)
     return RunMetrics(
         tasks=len(dialogues.turns.counts),
         dialogues=len(dialogues.whole),
         failed=len(dialogues.failed),
         unscored=tally.unscored,
+        broke_off=dialogues.broke_off,
+        unanswered=dialogues.unanswered,
         metrics={
             metric.name: metric
-            for metric in (tally.success_metric(), tally.reward_metric(), *dialogues.metrics(turn_limit))
+            for metric in (
+                tally.success_metric(),
+                tally.failures_as_zero_metric(),
+                tally.reward_metric(),
+                *dialogues.metrics(turn_limit),
+            )
         },
     )
 
@@ -106,9 +113,10 @@ def figures_by_task(
     dialogues = _Dialogues(tasks, tracker)
     for episode in episodes:
         dialogues.add(episode)
-    tally = TaskTally(dialogues.known(verdicts))
+    tally = dialogues.tally(verdicts)
     return {
         "success": {task: tally.success(task) for task in tally.answers},
+        FAILURES_AS_ZERO: {task: tally.success_failures_as_zero(task) for task in tally.attempted},
         "reward": {task: tally.reward(task) for task in tally.answers},
         **{name: sums.means() for name, sums in dialogues.sums().items()},
     }
@@ -157,14 +165,20 @@ class _Dialogues:
         self._tracker = tracker
         self.whole: set[str] = set()
         self.failed: set[str] = set()
+        self.broke_off = 0
+        self.unanswered = 0
+        self._count: Counter[str] = Counter()
         self.turns = _Sums()
         self._coverage, self._repeats, self._premature = _Sums(), _Sums(), _Sums()
 
     def add(self, episode: Episode) -> None:
+        self._count[episode.task_id] += 1
         if episode.ending is Ending.FAILED:
             self.failed.add(episode.id)
             return
         self.whole.add(episode.id)
+        self.broke_off += episode.ending is Ending.BROKE_OFF
+        self.unanswered += sum(bool(turn.reply and turn.reply.excuse) for turn in episode.turns)
         self.turns.add(episode.task_id, len(episode.turns))
         if self._tracker is not None:
             self._add_asking(episode.task_id, assess_asking(self._task(episode), episode, self._tracker))
@@ -180,7 +194,14 @@ class _Dialogues:
         self._repeats.add(task, asking.repeats)
         self._premature.add(task, asking.premature)
 
-    def known(self, verdicts: Iterable[Verdict]) -> Iterable[Verdict]:
+    def tally(self, verdicts: Iterable[Verdict]) -> TaskTally:
+        """What the verdicts add up to; dialogues that nobody has judged yet are unscored as well."""
+        tally = TaskTally(self._known(verdicts))
+        tally.unscored = len(self.whole) - tally.answers.total()
+        tally.lost = self._count - tally.answers
+        return tally
+
+    def _known(self, verdicts: Iterable[Verdict]) -> Iterable[Verdict]:
         """The verdicts on whole dialogues; one on a dialogue that is not there is an error."""
         for verdict in verdicts:
             if verdict.episode_id in self.whole:

@@ -8,12 +8,17 @@ from msgspec import Struct
 from sweetrl.evaluation.intervals import clustered_mean, clustered_share
 from sweetrl.types import Metric, Outcome, Verdict
 
+FAILURES_AS_ZERO = "success_failures_as_zero"
+"""The metric that shows what success would be if every dialogue without a reward were a failure of the agent."""
+
 
 class Summary(Struct, frozen=True):
     """What a run came to."""
 
     success: Metric
     """Share of answers that pass every test."""
+    success_failures_as_zero: Metric
+    """The same with unscored answers counted as failures."""
     tests_passed: Metric
     """Mean reward: for backend tasks the share of tests passed."""
     outcomes: dict[Outcome, int]
@@ -35,6 +40,8 @@ class TaskTally:
         self.outcomes: Counter[Outcome] = Counter()
         self.scorers: set[str] = set()
         self.unscored = 0
+        self.lost: Counter[str] = Counter()
+        """Dialogues without a reward: those that failed, and answers that could not be scored."""
         for verdict in verdicts:
             if verdict.task_id not in without:
                 self.add(verdict)
@@ -43,6 +50,7 @@ class TaskTally:
         """One more; an unscored one counts for nothing but itself."""
         if verdict.reward is None:
             self.unscored += 1
+            self.lost[verdict.task_id] += 1
             return
         self.scorers.add(verdict.scorer)
         self.answers[verdict.task_id] += 1
@@ -57,6 +65,21 @@ class TaskTally:
     def reward(self, task: str) -> float:
         """The mean reward of a task's answers."""
         return self.rewards[task] / self.answers[task]
+
+    @property
+    def attempted(self) -> set[str]:
+        """Tasks with a dialogue, scored or lost."""
+        return {*self.answers, *(task for task, count in self.lost.items() if count)}
+
+    def success_failures_as_zero(self, task: str) -> float:
+        """The share of a task's dialogues that succeed, where lost ones count as failures of the agent."""
+        return self.successes[task] / (self.answers[task] + self.lost[task])
+
+    def failures_as_zero_metric(self) -> Metric:
+        """The share of all dialogues that succeed, lost ones included."""
+        tasks = self.attempted
+        counts = [self.answers[task] + self.lost[task] for task in tasks]
+        return clustered_share(FAILURES_AS_ZERO, [self.successes[task] for task in tasks], counts)
 
     def success_metric(self) -> Metric:
         """The share of all answers that succeed."""
@@ -74,6 +97,7 @@ def summarise(verdicts: Iterable[Verdict], *, without: Collection[str] = ()) -> 
     tally = TaskTally(verdicts, without=without)
     return Summary(
         success=tally.success_metric(),
+        success_failures_as_zero=tally.failures_as_zero_metric(),
         tests_passed=tally.reward_metric("tests_passed"),
         outcomes={outcome: tally.outcomes[outcome] for outcome in Outcome},
         unscored=tally.unscored,

@@ -8,12 +8,13 @@ from msgspec import Struct
 
 from sweetrl.evaluation.credit import CreditQuality
 from sweetrl.evaluation.crossed import Table, common_cells, crossed_mean, crossed_ratio
+from sweetrl.evaluation.scores import FAILURES_AS_ZERO
 from sweetrl.types import Metric
 
 Figures = Mapping[str, Mapping[str, float]]
 """Of one run: by name, a figure for each task."""
 
-SHARES = ("success", "reward", "coverage", "premature")
+SHARES = ("success", FAILURES_AS_ZERO, "reward", "coverage", "premature")
 """Figures between 0 and 1."""
 
 

@@ -12,7 +12,10 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from sweetrl.dialogue import rules as game
+from sweetrl.dialogue.blame import reply_or_excuse
 from sweetrl.dialogue.rules import Conclusion, Rules
 from sweetrl.errors import MissingExtra, StageError, UsageError
 from sweetrl.protocols import Collaborator, Scorer
@@ -128,8 +131,8 @@ class ColBenchEnv(gymnasium.Env[str, str]):
     async def _reply(self, turn: Turn) -> Reply:
         seed = derive_seed(self._seed, self._task.id, len(self._turns), "collaborator")
         history = [*self._history(), Message(Role.ASSISTANT, turn.said)]
-        reply = await self._collaborator.reply(self._task, history, seed=seed)
-        return Reply(game.cut_reply(reply.text, self._task.kind), reply.screenshot)
+        reply = await reply_or_excuse(self._collaborator, self._task, history, seed=seed)
+        return replace(reply, text=game.cut_reply(reply.text, self._task.kind))
 
     def _end(self, turn: Turn, conclusion: Conclusion) -> tuple[str, float, bool, bool, dict[str, Any]]:
         episode = self._episode((*self._turns, turn), conclusion)

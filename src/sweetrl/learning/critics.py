@@ -344,10 +344,12 @@ def load_network(path: str, *, vision: bool = False, dtype: torch.dtype | None =
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     chosen = dtype or (torch.float32 if device.type == "cpu" else "auto")
-    load: Any = (AutoModelForImageTextToText if vision else AutoModelForCausalLM).from_pretrained
+    kind: Any = AutoModelForImageTextToText if vision else AutoModelForCausalLM
     try:
         with no_progress_bars():
-            model, found = load(located(path), dtype=chosen, output_loading_info=True)
+            model, found = kind.from_pretrained(
+                located(path), dtype=chosen, output_loading_info=True, trust_remote_code=False
+            )
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a language model from there: {reason}") from error
@@ -363,7 +365,7 @@ def load_network(path: str, *, vision: bool = False, dtype: torch.dtype | None =
 
 def _encoder(path: str, max_tokens: int) -> DialogueEncoder:
     try:
-        tokenizer = AutoTokenizer.from_pretrained(located(path))
+        tokenizer = AutoTokenizer.from_pretrained(located(path), trust_remote_code=False)
     except (OSError, ValueError) as error:
         reason = str(error).strip().split("\n", maxsplit=1)[0]
         raise UsageError(f"{path}: cannot load a tokenizer from there: {reason}") from error

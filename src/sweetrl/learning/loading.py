@@ -27,7 +27,7 @@ from sweetrl.models.shipped import located
 def load_tokenizer(path: str) -> Any:
     """The tokenizer of a folder or hub model."""
     try:
-        return AutoTokenizer.from_pretrained(located(path))
+        return AutoTokenizer.from_pretrained(located(path), trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
 
@@ -36,7 +36,7 @@ def load_config(path: str, *, vision: bool = False) -> Any:
     """The configuration of a folder or hub model, with the attention that training uses."""
     known: Any = MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING if vision else MODEL_FOR_CAUSAL_LM_MAPPING
     try:
-        config = AutoConfig.from_pretrained(located(path))
+        config = AutoConfig.from_pretrained(located(path), trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
     if type(config) not in known:
@@ -75,7 +75,11 @@ def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:
     attention = load_config(path, vision=settings.vision)._attn_implementation
     try:
         model = _model_class(vision=settings.vision).from_pretrained(
-            located(path), dtype=_weights(settings), attn_implementation=attention, **options
+            located(path),
+            dtype=_weights(settings),
+            attn_implementation=attention,
+            trust_remote_code=False,
+            **options,
         )
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
@@ -177,7 +181,9 @@ def read_weights(folder: Path, *, vision: bool = False) -> dict[str, Tensor]:
         weights |= load_file(file)
     if vision:
         # In the files of some architectures layers have other names than in the model: only it knows both.
-        model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
+        model = AutoModelForImageTextToText.from_pretrained(
+            folder, dtype=torch.float32, trust_remote_code=False
+        )
         head = {name: value for name, value in weights.items() if name.startswith(SCORE_HEAD)}
         return {**model.state_dict(), **head}
     return weights

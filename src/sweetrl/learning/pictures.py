@@ -109,7 +109,9 @@ def load_pictures(path: str) -> PictureReader:
     """The processor of a folder or hub model."""
     try:
         # Pillow is there wherever screenshots are; other backends resample to other pixels.
-        processor = AutoProcessor.from_pretrained(path, backend="pil")  # type: ignore[no-untyped-call]
+        processor = AutoProcessor.from_pretrained(  # type: ignore[no-untyped-call]
+            path, backend="pil", trust_remote_code=False
+        )
     except (OSError, ValueError, ImportError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"{path}: cannot load a processor of pictures from there: {reason}") from error

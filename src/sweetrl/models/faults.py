@@ -12,10 +12,21 @@ import msgspec
 from sweetrl.models.http1 import NoSocketLeft, ReplyTooLarge, Untrusted
 
 _CONTEXT_LENGTH = re.compile(
-    r"context.{0,12}(length|window|size)|maximum.{0,12}(context|length|tokens)|prompt is too long"
-    r"|too many tokens|exceeds?.{0,30}tokens",
+    r"context.{0,12}(length|window|size)|maximum.{0,12}(model )?(context|length|tokens)|prompt is too long"
+    r"|too many tokens|exceeds?.{0,40}tokens|(input|inputs|request|string)\W.{0,12}too (large|long)"
+    r"|must have less than .{0,30}tokens|tokens \+ `?max_new_tokens"
+    r"|max_tokens must be at least 1, got -",
     re.IGNORECASE,
 )
+"""How vLLM, SGLang, llama.cpp, TGI, Ollama and hosted services say that a chat is too long."""
+_REQUEST_TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
+"""How some services say it with the status of a rate limit."""
+_CONTENT_FILTER = re.compile(
+    r"content.{0,3}(filter|polic|management|exists risk)|responsible ?ai|moderation|inappropriate content"
+    r"|prohibited.content|data.?inspection|safety (system|filter|settings)",
+    re.IGNORECASE,
+)
+_WORDS = frozenset({"context_length", "content_filter", "reply_filtered", "no_content"})
 _OVERLOAD = frozenset({429, 503, 504, 529})
 
 
@@ -41,6 +52,11 @@ class Fault(Exception):  # noqa: N818  not an error yet: most are overcome by as
         self.overload = overload
         self.retry_after = retry_after
 
+    @property
+    def by_words(self) -> bool:
+        """Whether it is the words of the chat, or of the reply, that the server objects to."""
+        return self.kind in _WORDS
+
 
 def unusable(detail: str) -> Fault:
     """A reply that has the wrong form."""
@@ -65,16 +81,16 @@ def fault_of_status(response: httpx2.Response) -> Fault:
     status = response.status_code
     said, code = _explanation(response.content)
     detail = f"HTTP {status}" + (f": {said}" if said else "")
+    if code == "insufficient_quota":
+        return Fault("quota", detail, final=True)
+    if objection := _objection(status, said, code):
+        # Asked again a few times all the same: behind a gateway the next replica may have a longer context,
+        # and such a refusal costs nothing.
+        return Fault(objection, detail, costly=True)
     if status in (401, 403):
         return Fault("auth", detail, final=True)
     if status == 404:
         return Fault("not_found", detail, final=True)
-    if code == "insufficient_quota":
-        return Fault("quota", detail, final=True)
-    if status in (400, 413, 422) and (code == "context_length_exceeded" or _CONTEXT_LENGTH.search(said)):
-        # Asked again a few times all the same: behind a gateway the next replica may have a longer context,
-        # and such a refusal costs nothing.
-        return Fault("context_length", detail, costly=True)
     if status in (408, 409, 429) or status >= 500:
         kind = "rate_limit" if status == 429 else "server"
         wait = seconds_to_wait(response.headers)
@@ -82,12 +98,26 @@ def fault_of_status(response: httpx2.Response) -> Fault:
     return Fault("bad_request", detail, final=True)
 
 
+def _objection(status: int, said: str, code: str) -> str | None:
+    """What a server has against the words of a chat; None where it complains about something else."""
+    if status in (400, 403, 422, 451) and _CONTENT_FILTER.search(f"{code} {said}"):
+        return "content_filter"
+    if status == 413 or (status == 429 and _REQUEST_TOO_LARGE.search(said)):
+        return "context_length"
+    too_long = code == "context_length_exceeded" or _CONTEXT_LENGTH.search(said)
+    return "context_length" if status in (400, 422, 500) and too_long else None
+
+
 def _explanation(body: bytes) -> tuple[str, str]:
-    """The server's own words and its error code, in any of the shapes that servers use."""
+    """The server's own words and its error code; what cannot be read is shown as it came."""
     try:
-        data: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _error_fields(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return body[:300].decode("utf-8", "replace"), ""
+
+
+def _error_fields(data: Any) -> tuple[str, str]:
+    """Message and code of an error, in any of the shapes that servers use."""
     if isinstance(data, list) and data:
         data = data[0]
     if not isinstance(data, dict):

@@ -1,4 +1,4 @@
-"""HTTP/1.1 for thousands of requests in flight, as a transport for the `openai` client.
+"""HTTP/1.1 for thousands of requests in flight, as a transport for `httpx2`.
 
 With the stock transport a request takes 1 ms of CPU, with this one 0.3 ms, retries and decoding included. The
 stock one also buffers whatever a server sends. This one refuses a reply over its limit before buffering it,

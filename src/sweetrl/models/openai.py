@@ -3,10 +3,10 @@
 import asyncio
 import base64
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Raw, Struct
 
 from sweetrl.errors import ModelError
 from sweetrl.models.faults import Fault, unusable
@@ -16,6 +16,8 @@ from sweetrl.records import decode_json
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Completion, Message, Sampling, Usage
 
+MAX_TOKENS_USED = 10_000_000
+"""No request takes so many tokens: a server that reports more, or fewer than none, made the number up."""
 CHARACTERS_PER_TOKEN = 256
 """No tokenizer has tokens this long on average: a longer reply did not keep to `max_tokens`."""
 
@@ -121,7 +123,7 @@ class OpenAIModel:
 
         def read(reply: bytes) -> list[Completion]:
             parsed = _decode(reply)
-            self.meter.add(parsed.usage or Usage(), self._price)
+            self.meter.add(_usage(parsed), self._price)
             return _completions(parsed, n, max_characters=limit * CHARACTERS_PER_TOKEN)
 
         return await self._server.post(body, read, self.meter)
@@ -145,6 +147,8 @@ def _wire(message: Message) -> dict[str, Any]:
 
 class _Said(Struct):
     content: str | None = None
+    refusal: str | None = None
+    """What OpenAI's models say instead of an answer."""
 
 
 class _Token(Struct):
@@ -161,10 +165,18 @@ class _Choice(Struct):
     logprobs: _Logprobs | None = None
 
 
+_Tokens = Annotated[int, Meta(ge=0, le=MAX_TOKENS_USED)]
+
+
+class _Used(Struct):
+    prompt_tokens: _Tokens | None = None
+    completion_tokens: _Tokens | None = None
+
+
 class _Reply(Struct):
     choices: list[_Choice] | None = None
-    usage: Usage | None = None
-    error: Any = None
+    usage: _Used | None = None
+    error: Raw = Raw(b"null")
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -174,28 +186,29 @@ _DECODER = msgspec.json.Decoder(_Reply)
 def _decode(reply: bytes) -> _Reply:
     try:
         return decode_json(_DECODER, reply)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise unusable(f"the reply cannot be read: {error}") from None
+
+
+def _usage(reply: _Reply) -> Usage:
+    used = reply.usage or _Used()
+    return Usage(used.prompt_tokens or 0, used.completion_tokens or 0)
 
 
 def _completions(reply: _Reply, n: int, *, max_characters: int) -> list[Completion]:
     """The usable choices, at most `n`; a `Fault` if there are none."""
     choices = (reply.choices or [])[:n]
     if not choices:
-        raise unusable(f"the reply has no choices{f': {reply.error}' if reply.error else ''}")
+        raise unusable(f"the reply has no choices: {bytes(reply.error).decode('utf-8', 'replace')}")
     whole = [choice for choice in choices if choice.finish_reason != "content_filter"]
     if not whole:
-        raise Fault("content_filter", "the endpoint's content filter stopped the reply", costly=True)
-    texts = [
-        (choice, choice.message.content)
-        for choice in whole
-        if choice.message is not None and choice.message.content is not None
-    ]
+        raise Fault("reply_filtered", "the endpoint's content filter stopped the reply", costly=True)
+    texts = [(choice, text) for choice in whole if (text := _text(choice)) is not None]
     if not texts:
-        raise unusable(f"the reply has no content (finish_reason {choices[0].finish_reason})")
+        raise Fault("no_content", f"nothing is said (finish_reason {choices[0].finish_reason})", costly=True)
     if any(len(text) > max_characters for _, text in texts):
         raise Fault("reply_too_large", "the reply is far longer than max_tokens allows")
-    usages = _shares(reply.usage or Usage(), [len(text) for _, text in texts])
+    usages = _shares(_usage(reply), [len(text) for _, text in texts])
     return [
         Completion(
             text=text,
@@ -205,6 +218,13 @@ def _completions(reply: _Reply, n: int, *, max_characters: int) -> list[Completi
         )
         for (choice, text), usage in zip(texts, usages, strict=True)
     ]
+
+
+def _text(choice: _Choice) -> str | None:
+    """What was said; None where nothing was, unless a thought had used up all tokens."""
+    said = choice.message or _Said()
+    nothing = "" if choice.finish_reason == "length" else None
+    return next((text for text in (said.content, said.refusal) if text is not None), nothing)
 
 
 def _logprobs(choice: _Choice) -> tuple[float, ...] | None:

@@ -106,6 +106,8 @@ def parse_spec(text: str) -> ModelSpec:
     model, at, address = _split_address(rest)
     if not model or (at and not address):
         raise UsageError(f"cannot read '{kind}:{model}{at}'; write {KINDS[kind]}")
+    if not at and "@" in model:
+        raise UsageError(_no_scheme(model))
     return ModelSpec(kind, model, parse_url(address) if at else EndpointUrl(OFFICIAL_URL))
 
 
@@ -115,6 +117,18 @@ def _split_address(rest: str) -> tuple[str, str, str]:
     if matched is None:
         return rest, "", ""
     return rest[: matched.start()], "@", rest[matched.end() :]
+
+
+def _no_scheme(rest: str) -> str:
+    """What is wrong with an address without `http://`; neither a password nor a query is repeated.
+
+    Taken for a part of the model's name it would send prompts and references to OpenAI's service, whose models
+    have no `@` in their names.
+    """
+    model, host = rest.partition("@")[0], rest.rpartition("@")[2].partition("?")[0]
+    host = re.sub(r"^(https?:)?/*", "", host, flags=re.IGNORECASE)
+    path = "" if "/" in host else "/v1"
+    return f"the model's address lacks its scheme; write openai:{model}@http://{host or 'HOST:PORT'}{path}, or https"
 
 
 def parse_url(text: str) -> EndpointUrl:

@@ -1,7 +1,8 @@
 """Pairs of dialogues on one task, made from what a scorer thought of them.
 
-A dialogue that failed, or that nobody scored, says nothing about the agent and is in no pair. The pairs and
-their order depend on the episodes alone, not on the order of the files.
+A dialogue that failed, or that nobody scored, says nothing about the agent and is in no pair: no words of an agent
+make a dialogue fail, and nothing else is left out, however long or strange. The pairs and their order depend on the
+episodes alone, not on the order of the files.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -10,7 +10,7 @@ import msgspec
 from sweetrl.evaluation.compare import paired_difference
 from sweetrl.evaluation.intervals import clustered_mean
 from sweetrl.evaluation.metrics import measure
-from sweetrl.evaluation.scores import TaskTally
+from sweetrl.evaluation.scores import FAILURES_AS_ZERO, TaskTally
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.report.contents import (
     Comparison,
@@ -109,6 +109,7 @@ def method_of(run: Run) -> Method:
         },
         requests=requests,
         unscored=figures.unscored + figures.failed,
+        with_failures={task: tally.success_failures_as_zero(task) for task in tally.attempted},
     )
 
 
@@ -169,13 +170,31 @@ def pairs(methods: Sequence[Method]) -> Iterator[tuple[Method, Method]]:
 
 
 def compared(first: Method, second: Method) -> Iterator[Comparison]:
-    """First less second on the tasks of both, in success (where there is any) and in reward."""
+    """First less second on the tasks of both: in success, where there is any, and in reward.
+
+    Where dialogues were lost, also in success with those counted as zero.
+    """
     common = sorted(first.tasks.keys() & second.tasks.keys())
     if not common:
         return
     if any(method.tasks[task].successes for method in (first, second) for task in common):
-        yield _comparison("success", first, second, common, lambda score: score.successes / score.attempts)
-    yield _comparison(_reward_name(first.scorer), first, second, common, lambda score: score.reward)
+        yield _comparison("success", first, second, common, _success)
+        if first.unscored or second.unscored:
+            attempted = sorted(first.with_failures.keys() & second.with_failures.keys())
+            yield _comparison(FAILURES_AS_ZERO, first, second, attempted, _success_with_failures)
+    yield _comparison(_reward_name(first.scorer), first, second, common, _reward)
+
+
+def _success(method: Method, task: str) -> float:
+    return method.tasks[task].successes / method.tasks[task].attempts
+
+
+def _success_with_failures(method: Method, task: str) -> float:
+    return method.with_failures[task]
+
+
+def _reward(method: Method, task: str) -> float:
+    return method.tasks[task].reward
 
 
 def _comparison(
@@ -183,9 +202,9 @@ def _comparison(
     first: Method,
     second: Method,
     tasks: Sequence[str],
-    value: Callable[[TaskScore], float],
+    value: Callable[[Method, str], float],
 ) -> Comparison:
-    ours, theirs = [value(first.tasks[task]) for task in tasks], [value(second.tasks[task]) for task in tasks]
+    ours, theirs = [value(first, task) for task in tasks], [value(second, task) for task in tasks]
     found = paired_difference(measure_name, theirs, ours)
     signs = [round(a - b, 9) for a, b in zip(ours, theirs, strict=True)]
     return Comparison(

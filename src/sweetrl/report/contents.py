@@ -25,12 +25,18 @@ class Measure:
 
 MEASURES = (
     Measure("success", "success", meaning="Dialogues whose answer meets everything asked for."),
+    Measure(
+        "success_failures_as_zero",
+        "success, failures = 0",
+        meaning="Success, with dialogues that failed or could not be scored counted as zero.",
+    ),
     Measure("tests_passed", "tests passed", meaning="Share of the hidden tests that the answers pass."),
     Measure("likeness", "likeness", meaning="How much the page looks like the wanted one."),
     Measure("turns", "turns", percent=False, meaning="How often the agent spoke, on average."),
     Measure("coverage", "facts asked", meaning="Share of the hidden facts that the agent asked about."),
     Measure("repeats", "repeats", percent=False, meaning="Questions asked twice, per dialogue."),
     Measure("premature", "premature", meaning="Answers before everything that matters was asked."),
+    Measure("excused_replies", "no reply", meaning="Messages whose words made a reply impossible."),
     Measure("leaking_dialogues", "leaks", meaning="Dialogues in which the collaborator gave code away."),
 )
 """What sweetrl measures; metrics of other names are shown under those, as plain numbers."""
@@ -65,6 +71,8 @@ class Method:
     """What the tasks ask for, by id."""
     unscored: int = 0
     """Dialogues that could not be judged, for reasons that are not theirs. Not zeros."""
+    with_failures: Mapping[str, float] = field(default_factory=dict)
+    """Success by task, with those counted as zero; for all tasks that were attempted."""
 
     @property
     def title(self) -> str:

@@ -192,7 +192,7 @@ def _turn(number: int, turn: Turn, credit: TurnCredit | None, scale: float) -> M
     thought = turn.output if turn.output.strip() != turn.said.strip() else ""
     return element(
         "li",
-        element("div", f"agent · turn {number + 1}", class_="who"),
+        element("div", _who(f"agent · turn {number + 1}", turn.trouble), class_="who"),
         _credit(credit, scale),
         element(
             "div",
@@ -209,7 +209,7 @@ def _reply(reply: Reply, number: int, example: Example, budget: PictureBudget) -
     png = None if reply.screenshot is None else example.pictures.drafts.get(reply.screenshot)
     return element(
         "li",
-        element("div", "collaborator", class_="who"),
+        element("div", _who("collaborator", reply.excuse and f"no reply: {reply.excuse}"), class_="who"),
         element(
             "div",
             budget.show(png, f"the draft of turn {number + 1}", "what the collaborator saw"),
@@ -218,6 +218,11 @@ def _reply(reply: Reply, number: int, example: Example, budget: PictureBudget) -
         ),
         class_="collaborator",
     )
+
+
+def _who(side: str, trouble: str) -> str:
+    """Who speaks and, if the agent's words broke something, what that was."""
+    return f"{side} · {excerpt(trouble, 60)}" if trouble else side
 
 
 def _fold(title: str, content: Markup) -> Markup:

@@ -94,7 +94,10 @@ def _table(members: Sequence[tuple[int, Method]], measures: Sequence[Measure]) -
     heads = ["run", *units, "dialogues", "unscored"]
     head = element("tr", *(element("th", name, scope="col") for name in heads))
     rows = (_row(colour, method, measures) for colour, method in members)
-    caption = element("caption", "Means with 95 % intervals. Unscored dialogues are left out of all figures.")
+    caption = element(
+        "caption",
+        "Means with 95 % intervals. Unscored dialogues count as zero where it says so, and nowhere else.",
+    )
     table = element("table", caption, element("thead", head), element("tbody", *rows), class_="results")
     return element("div", table, class_="scroll", tabindex=0)
 

@@ -75,14 +75,18 @@ def round_step(rough: float) -> float:
     return next((factor * power for factor in (1, 2, 5) if factor * power >= rough * (1 - 1e-9)), 10 * power)
 
 
+_TINIEST = 1e-300
+"""Numbers closer to each other cannot be divided into steps."""
+
+
 def extent(values: Iterable[float], *, zero: bool = False, share: bool = False) -> tuple[float, float]:
     """Round ends of an axis that holds all values; with zero on it if asked for. A `share` ends at 1."""
     finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = min(finite), max(finite)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    if low == high:
-        low, high = (0.0, 1.0) if low == 0 else (low - abs(low) / 2, high + abs(high) / 2)
+    if high - low < _TINIEST:
+        low, high = (0.0, 1.0) if abs(low) < _TINIEST else (low - abs(low) / 2, high + abs(high) / 2)
     step = round_step((high - low) / 5)
     bottom, top = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
     return bottom, min(top, 1.0) if share and high <= 1 else top

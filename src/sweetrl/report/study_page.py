@@ -21,7 +21,7 @@ from sweetrl.report.scales import Estimate, amount, estimate_of, interval
 from sweetrl.types import Metric
 
 COLUMNS = (
-    MEASURES[0],
+    *MEASURES[:2],
     Measure("reward", "tests passed"),
     *(measure for measure in MEASURES if measure.name in ("turns", "coverage", "repeats", "premature")),
 )
@@ -105,7 +105,7 @@ class _Page:
         )
         broken = sum(each.failed + each.unscored for each in self._all())
         if broken:
-            yield f"**{broken} dialogues failed or could not be scored; they are in no figure.**"
+            yield f"**{broken} dialogues failed or could not be scored; they count as zero where it says so, and nowhere else.**"
         if results.missing:
             yield f"**{_text(missing_text(results.missing))}**"
         if results.earlier:

@@ -39,9 +39,11 @@ class ClipSimilarity:
         except ImportError:
             raise MissingExtra("CLIP", "train") from None
         try:
-            model = CLIPModel.from_pretrained(path_or_id)
+            model = CLIPModel.from_pretrained(path_or_id, trust_remote_code=False)
             # Pillow's resampling is what CLIP was trained with.
-            processor = AutoImageProcessor.from_pretrained(path_or_id, backend="pil")  # type: ignore[no-untyped-call]
+            processor = AutoImageProcessor.from_pretrained(  # type: ignore[no-untyped-call]
+                path_or_id, backend="pil", trust_remote_code=False
+            )
         except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise DataError(f"clip:{path_or_id} cannot be loaded: {reason}") from error

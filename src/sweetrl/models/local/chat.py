@@ -20,7 +20,7 @@ class ChatTokenizer:
         self._path = path
         # The Rust tokenizers raise an error when two threads use one at the same time.
         self._lock = Lock()
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(path)
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
         if not self._tokenizer.chat_template:
             raise UsageError(
                 f"hf:{path}: the tokenizer has no chat template; use an instruction-tuned checkpoint, "

@@ -201,13 +201,17 @@ class Engine:
             sample.tokens.append(token)
             sample.logprobs.append(logprob)
             sample.finish = self._finish(sample)
-            if fault := self._fault(sample):
+            if not math.isfinite(logprob):
+                fault = "the local model gave logits that are not finite numbers"
                 sample.request.fail(ModelError(fault))
 
     def _finish(self, sample: Sample) -> Literal["stop", "length"] | None:
         if sample.tokens[-1] in self._ends or self._ends_with_stop(sample):
             return "stop"
-        return "length" if len(sample.tokens) >= sample.request.sampling.max_tokens else None
+        room = sample.request.sampling.max_tokens
+        if self._network.window is not None:
+            room = min(room, self._network.window - len(sample.request.prompt))
+        return "length" if len(sample.tokens) >= room else None
 
     def _ends_with_stop(self, sample: Sample) -> bool:
         stops = sample.request.sampling.stop
@@ -216,17 +220,6 @@ class Engine:
         # A character takes at most four tokens, so this tail holds any stop that the last token completed.
         tail = self._tokenizer.decode(sample.tokens[-4 * max(map(len, stops)) - 4 :])
         return any(stop in tail for stop in stops)
-
-    def _fault(self, sample: Sample) -> str | None:
-        if not math.isfinite(sample.logprobs[-1]):
-            return "the local model gave logits that are not finite numbers"
-        prompt, drawn, window = len(sample.request.prompt), len(sample.tokens), self._network.window
-        if sample.finish is None and window is not None and prompt + drawn >= window:
-            return (
-                f"the context window of {window} tokens is full: the prompt has {prompt} and the reply had "
-                f"not ended after {drawn}; lower max_tokens or shorten the dialogue"
-            )
-        return None
 
     # ------------------------------------------------------------ leaving
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from safetensors import SafetensorError
 
-from sweetrl.errors import ModelError, UsageError
+from sweetrl.errors import NoReplyError, UsageError
 from sweetrl.models.local.chat import ChatTokenizer
 from sweetrl.models.local.engine import Counters, Engine
 from sweetrl.models.local.network import Network
@@ -79,9 +79,10 @@ class LocalModel:
     def _check_fits(self, prompt: Sequence[int]) -> None:
         window = self._network.window
         if window is not None and len(prompt) >= window:
-            raise ModelError(
+            raise NoReplyError(
                 f"{self.name}: the prompt has {len(prompt)} tokens, which leaves no room for a reply in the "
-                f"context window of {window}; shorten the dialogue or use a model with a longer context"
+                f"context window of {window}; shorten the dialogue or use a model with a longer context",
+                kind="context_length",
             )
 
 

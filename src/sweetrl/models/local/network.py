@@ -121,7 +121,9 @@ def _load(path: str, device: torch.device) -> Any:
     # Half precision is two hundred times slower than single on a CPU without instructions for it.
     dtype = torch.float32 if device.type == "cpu" else "auto"
     with no_progress_bars():
-        loaded: Any = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, output_loading_info=True)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            path, dtype=dtype, output_loading_info=True, trust_remote_code=False
+        )
     model, report = loaded
     if report["missing_keys"]:
         # `transformers` would go on with random numbers in their place.
