@@ -167,7 +167,7 @@ def test_one_interrupt_ends_the_dialogues_and_nothing_is_scored_until_the_run_is
         while not server.asked:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        assert "the same command goes on with them" in process.communicate(timeout=60)[1]
+        assert "are left; rerun the same command to resume" in process.communicate(timeout=60)[1]
         assert process.returncode == 130
         assert not (run / "verdicts.jsonl").exists()
         assert sweetrl(*command, "--quiet").code == 0

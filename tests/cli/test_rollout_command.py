@@ -467,7 +467,7 @@ def test_one_interrupt_finishes_open_dialogues_and_the_next_run_does_the_rest(tm
         code, err = run.ended()
         assert code == 130
         assert "finishing the open dialogues" in err
-        assert "left; the same command goes on with them" in err
+        assert "dialogues are left; rerun the same command to resume" in err
         some = episodes_in(tmp_path / "run")
         assert 0 < len(some) < 24
         assert {each.ending for each in some.values()} == {Ending.ANSWERED}

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from conftest import CHECKOUT, Finished
 from sweetrl.cli.estimates import costs
-from sweetrl.cli.main import app
+from sweetrl.cli.commands import app
 from sweetrl.cli.road import NAMES, stages
 from sweetrl.config import load_recipe
 from sweetrl.records import read_records
@@ -383,7 +383,7 @@ def test_a_request_to_end_leaves_neither_stage_nor_server(
     endless.terminate()
     _, said = endless.communicate(timeout=60)
     assert endless.returncode == 130, said
-    assert said.splitlines()[-1] == ("interrupted: in the stage evaluate; the same command goes on with it")
+    assert said.splitlines()[-1] == "interrupted: in the stage evaluate; rerun the same command to resume"
     await_end_of(started)
 
 
@@ -401,6 +401,6 @@ def test_an_interrupt_reaches_the_stage_and_the_same_command_goes_on(
     os.killpg(endless.pid, signal.SIGINT)
     _, said = endless.communicate(timeout=60)
     assert endless.returncode == 130, said
-    assert "the same command goes on" in said
+    assert said.endswith("rerun the same command to resume\n")
     held = len(list(read_records(written, Episode)))
     assert 0 < held < 27000

@@ -358,7 +358,7 @@ def test_an_interrupt_keeps_what_is_scored_and_says_how_to_go_on(tasks, tmp_path
     assert process.returncode == 130
     scored = len(read_verdicts(output))
     assert 3 <= scored < 200
-    assert err.splitlines() == [f"interrupted: {scored} of 200 scored; run the same command to go on"]
+    assert err.splitlines() == [f"interrupted: {scored} of 200 scored; rerun the same command to resume"]
 
 
 def test_an_unknown_similarity_is_refused_before_anything_is_written(sweetrl, tmp_path):
