@@ -15,8 +15,8 @@ import typer
 from typer.core import TyperGroup
 
 from conftest import CHECKOUT, Finished
-from sweetrl.cli.estimates import costs
 from sweetrl.cli.commands import app
+from sweetrl.cli.estimates import costs
 from sweetrl.cli.road import NAMES, stages
 from sweetrl.config import load_recipe
 from sweetrl.records import read_records

@@ -11,6 +11,7 @@ the work is stopped depends on where the command is:
 The exit code is always 130, and one line says how to resume.
 """
 
+import atexit
 import contextlib
 import os
 import signal
@@ -62,6 +63,8 @@ def listen() -> None:
     """Take over Ctrl-C for the life of this process: from now on it never ends in a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as under nohup
         signal.signal(signal.SIGINT, _now.on_interrupt)
+        # The last moments of the interpreter, when all is said and no handler runs any more.
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     sys.unraisablehook = _on_unraisable
 
 
