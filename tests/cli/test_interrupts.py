@@ -114,6 +114,20 @@ def test_an_interrupt_while_the_loop_closes_is_not_lost():
         interrupts.run(work())
 
 
+def test_an_interrupt_before_the_loop_runs_leaves_no_work_behind(monkeypatch):
+    def interrupted_runner() -> "asyncio.Runner":
+        signal.raise_signal(signal.SIGINT)
+        return runner()
+
+    async def work() -> None:
+        raise AssertionError("it was begun")
+
+    runner = asyncio.Runner
+    monkeypatch.setattr(asyncio, "Runner", interrupted_runner)
+    with interrupts.handled(), pytest.raises(KeyboardInterrupt):
+        interrupts.run(work())
+
+
 def test_what_is_deferred_is_raised_at_the_next_check():
     done = []
 
@@ -273,21 +287,27 @@ def test_interrupted_at_random_moments_and_resumed_it_equals_an_uninterrupted_ru
 ) -> None:
     calm = Run(command(name, folder, tmp_path / "calm"))
     assert calm.ended() == (0, "")
-    draw = random.Random(name)
-    codes = set()
-    for _ in range(MOMENTS):
-        run = Run(command(name, folder, tmp_path / "parts"))
-        code, said = run.interrupted_after(draw.uniform(0, calm.seconds))
-        codes.add(code)
-        assert code in (0, 130), said
+    whole = written_by(name, tmp_path / "calm").read_bytes()
+    draw, longest = random.Random(name), calm.seconds
+    moments, output = MOMENTS, tmp_path / "0"
+    while moments:
+        code, said = Run(command(name, folder, output)).interrupted_after(draw.uniform(0, longest))
         if code == 130:
-            assert said.splitlines()[-1].startswith("interrupted"), said
-            assert said.endswith("; rerun the same command to resume\n"), said
-            assert "Traceback" not in said
-    assert 130 in codes
-    assert Run(command(name, folder, tmp_path / "parts")).ended() == (0, "")
-    calm_file, file = (written_by(name, tmp_path / each) for each in ("calm", "parts"))
-    assert file.read_bytes() == calm_file.read_bytes()
+            moments -= 1
+            assert_one_line(said)
+        else:  # it was faster than the calm one and has ended before
+            assert (code, said, written_by(name, output).read_bytes()) == (0, "", whole)
+            longest, output = longest / 2, tmp_path / f"{longest}"
+    assert Run(command(name, folder, output)).ended() == (0, "")
+    assert written_by(name, output).read_bytes() == whole
+
+
+def assert_one_line(said: str) -> None:
+    """About the interrupt; a rollout says before it that it finishes what is open."""
+    *before, last = said.splitlines()
+    assert last.startswith("interrupted"), said
+    assert last.endswith("; rerun the same command to resume"), said
+    assert all(line.startswith("finishing the open dialogues") for line in before), said
 
 
 def test_a_terminal_interrupts_the_browser_too_and_open_dialogues_are_finished_all_the_same(

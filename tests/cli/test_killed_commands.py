@@ -1,8 +1,8 @@
 """Commands killed at many moments: the file in the end is that of a quiet run."""
 
+import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -13,38 +13,46 @@ from cli.stored_run import COMMANDS, command, write_run
 KILLED = [name for name in COMMANDS if name not in ("rollout", "score")]
 """The others are killed in tests of their own."""
 
+DYING = """
+import os, signal, sys
+from sweetrl.cli.main import main
+
+left, write = int(sys.argv.pop(1)), os.write
+
+def dying(descriptor, data):
+    global left
+    if len(data) > left:
+        write(descriptor, bytes(data)[:left])
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= len(data)
+    return write(descriptor, data)
+
+os.write = dying
+main()
+"""
+"""Is killed when it has written so many bytes of records, in the middle of a line if they end there."""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("records"))
 
 
-def words(name: str, folder: Path, output: Path) -> list[str]:
-    return [sys.executable, "-m", "sweetrl", *command(name, folder, output)]
-
-
-def killed_at(size: int, words: list[str], output: Path) -> bool:
-    """Whether the command could be killed once its file had so many bytes."""
-    process = subprocess.Popen(words)
-    while process.poll() is None:
-        if output.exists() and output.stat().st_size >= size:
-            process.kill()
-            break
-        time.sleep(0.001)
-    return process.wait() != 0
+def run(*words: str) -> int:
+    return subprocess.run([sys.executable, *words], check=False).returncode
 
 
 @pytest.mark.parametrize("name", KILLED)
 def test_killed_at_many_moments_and_resumed_it_equals_an_uninterrupted_run(
     name: str, folder: Path, tmp_path: Path
 ) -> None:
-    subprocess.run(words(name, folder, tmp_path / "whole.jsonl"), check=True)
+    assert run("-m", "sweetrl", *command(name, folder, tmp_path / "whole.jsonl")) == 0
     whole = (tmp_path / "whole.jsonl").read_bytes()
     output = tmp_path / "parts.jsonl"
-    sizes = [0, *(len(whole) * part // 5 for part in range(1, 5))]
-    killed = [killed_at(size, words(name, folder, output), output) for size in sizes]
-    assert sum(killed) >= 2
-    subprocess.run(words(name, folder, output), check=True)
+    for size in (0, 1, len(whole) // 5, len(whole) // 3, len(whole) // 7):
+        assert run("-c", DYING, str(size), *command(name, folder, output)) == -signal.SIGKILL
+    assert output.read_bytes()[-1:] != b"\n", "no line was torn"
+    assert run("-m", "sweetrl", *command(name, folder, output)) == 0
     assert output.read_bytes() == whole
     cards = [msgspec.json.decode((tmp_path / f"{each}.run.json").read_bytes()) for each in ("whole", "parts")]
     assert cards[0]["sha256"] == cards[1]["sha256"]

@@ -102,9 +102,12 @@ def _line(detail: str) -> str:
 @contextlib.contextmanager
 def handled() -> Iterator[None]:
     """The length of a command: the first Ctrl-C raises `KeyboardInterrupt` where nothing else is said."""
-    _now.count, _now.pending, _now.told = 0, False, False
-    with _installed(signal.SIGINT, _now.on_interrupt, instead_of=signal.default_int_handler), raised():
-        yield
+    _now.told = False
+    try:
+        with _installed(signal.SIGINT, _now.on_interrupt, instead_of=signal.default_int_handler), raised():
+            yield
+    finally:
+        _now.count, _now.pending = 0, False
 
 
 @contextlib.contextmanager
@@ -169,15 +172,17 @@ def came() -> bool:
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
     """`asyncio.run` that Ctrl-C cancels in the event loop; the text of a `CancelledError` is that of the interrupt."""
-    import asyncio
+    with contextlib.closing(work), deferred():
+        import asyncio
 
-    with deferred(), asyncio.Runner() as runner:
-        loop = runner.get_loop()
-        task = loop.create_task(work)
-        with reacting(lambda: loop.call_soon_threadsafe(task.cancel)):
-            try:
-                return loop.run_until_complete(task)
-            except asyncio.CancelledError as error:
-                if not came():
-                    raise
-                raise KeyboardInterrupt(*error.args) from None
+        with asyncio.Runner() as runner:
+            loop = runner.get_loop()
+            task = loop.create_task(work)
+            with reacting(lambda: loop.call_soon_threadsafe(task.cancel)):
+                check()  # it may have come before there was anything to cancel
+                try:
+                    return loop.run_until_complete(task)
+                except asyncio.CancelledError as error:
+                    if not came():
+                        raise
+                    raise KeyboardInterrupt(*error.args) from None
