@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sweetrl.cli import console
 from sweetrl.cli.main import run
 from sweetrl.cli.runner import THREADS
 
@@ -37,6 +38,8 @@ def sweetrl(capfd: pytest.CaptureFixture[str]) -> Callable[..., Finished]:
     """Runs `sweetrl ARGUMENTS...` in this process."""
 
     def call(*arguments: object) -> Finished:
+        for each in (console.messages, console.results):
+            each.cache_clear()  # a new process would look anew how wide the terminal is
         capfd.readouterr()
         code = run([str(each) for each in arguments])
         out, err = capfd.readouterr()
