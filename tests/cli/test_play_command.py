@@ -157,7 +157,7 @@ class Pty:
 
     def expect(self, text: str) -> None:
         """Wait until `text` is on the part of the screen that was not looked at yet."""
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + 120
         while text not in self.screen:
             assert time.monotonic() < limit, f"{text!r} did not appear in {self.screen!r}"
             if select.select([self._ours], [], [], 1)[0]:
@@ -192,7 +192,7 @@ def test_a_dialogue_is_held_at_a_real_terminal(terminal: Pty, tmp_path: Path) ->
     terminal.expect("> ")
     terminal.type("I don't know.\r\r")
     terminal.expect("recorded in")
-    assert terminal.process.wait(30) == 0
+    assert terminal.process.wait(120) == 0
     (episode,) = stored(tmp_path / "run")
     assert [turn.reply.text for turn in episode.turns[:2]] == ["Bllue,\nif possible.", "I don't know."]
 
@@ -205,7 +205,7 @@ def test_ctrl_c_at_the_prompt_ends_the_command_at_once_and_without_a_traceback(
     terminal.expect("half a mess")
     terminal.process.send_signal(signal.SIGINT)
     terminal.expect("interrupted")
-    assert terminal.process.wait(30) == 130
+    assert terminal.process.wait(120) == 130
     assert "Traceback" not in terminal.screen
     assert stored(tmp_path / "run") == []
 
@@ -214,5 +214,5 @@ def test_ctrl_d_leaves(terminal: Pty, tmp_path: Path) -> None:
     terminal.expect("> ")
     terminal.type("\x04")
     terminal.expect("you left; nothing was recorded")
-    assert terminal.process.wait(30) == 0
+    assert terminal.process.wait(120) == 0
     assert stored(tmp_path / "run") == []

@@ -426,9 +426,19 @@ class Run:
     def size(self) -> int:
         return self.file.stat().st_size if self.file.exists() else 0
 
+    def interrupt(self) -> None:
+        """Press Ctrl-C once; it has reacted then."""
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.stderr is not None
+        assert self.process.stderr.readline().startswith("finishing the open dialogues")
+
     def ended(self) -> tuple[int, str]:
-        _, err = self.process.communicate(timeout=60)
+        _, err = self.process.communicate(timeout=120)
         return self.process.returncode, err
+
+
+MANY_REQUESTS = 30
+"""More than four dialogues side by side take until one of them is over."""
 
 
 def check_kills(tmp_path: Path, *, kills: int, dialogues: int) -> None:
@@ -436,11 +446,14 @@ def check_kills(tmp_path: Path, *, kills: int, dialogues: int) -> None:
     moment = random.Random(5)
     with in_thread(HostileServer(reply=reply, latency=lambda draw: draw.uniform(0.005, 0.03))) as server:
         for _ in range(kills):
+            # Enough for one dialogue at least, and too few for all of them.
+            server.allowed = len(server.asked) + MANY_REQUESTS
             run = Run(tasks, server, tmp_path / "killed")
             run.wait_for_growth()
             time.sleep(moment.uniform(0.0, 0.15))
             run.process.send_signal(signal.SIGKILL)
             assert run.ended()[0] == -signal.SIGKILL, "it was killed before its end"
+        server.allowed = None
         assert Run(tasks, server, tmp_path / "killed").ended() == (0, "")
         assert Run(tasks, server, tmp_path / "calm").ended() == (0, "")
     calm = episodes_in(tmp_path / "calm")
@@ -460,14 +473,14 @@ def test_a_run_that_is_killed_twenty_times_has_the_episodes_of_one_that_was_not(
 
 def test_one_interrupt_finishes_open_dialogues_and_the_next_run_does_the_rest(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "tasks.jsonl", [backend_task(number) for number in range(24)])
-    with in_thread(HostileServer(reply=reply, latency=lambda _: 0.015)) as server:
+    with in_thread(HostileServer(reply=reply, allowed=MANY_REQUESTS)) as server:
         run = Run(tasks, server, tmp_path / "run")
         run.wait_for_growth()
-        run.process.send_signal(signal.SIGINT)
+        run.interrupt()
+        server.allowed = None
         code, err = run.ended()
         assert code == 130
-        assert "finishing the open dialogues" in err
-        assert "left; the same command goes on with them" in err
+        assert "dialogues are left; rerun the same command to resume" in err
         some = episodes_in(tmp_path / "run")
         assert 0 < len(some) < 24
         assert {each.ending for each in some.values()} == {Ending.ANSWERED}
@@ -484,8 +497,7 @@ def test_two_interrupts_drop_even_dialogues_that_hang(tmp_path: Path) -> None:
         run.wait_for_growth()
         while server.met[Trouble.HANG] < 4:
             time.sleep(0.01)
-        run.process.send_signal(signal.SIGINT)
-        time.sleep(0.2)
+        run.interrupt()
         assert run.process.poll() is None, "one interrupt waits for the open dialogues"
         run.process.send_signal(signal.SIGINT)
         code, err = run.ended()

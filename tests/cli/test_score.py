@@ -328,7 +328,7 @@ def test_killed_at_twenty_moments_and_resumed_it_equals_an_uninterrupted_run(tas
 
 def assert_no_processes_left() -> None:
     """No sandbox outlives the command that started it."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         left = [path for path in Path("/proc").glob("[0-9]*") if _is_orphaned_zygote(path)]
         if not left:
@@ -354,11 +354,11 @@ def test_an_interrupt_keeps_what_is_scored_and_says_how_to_go_on(tasks, tmp_path
     while not (output.exists() and output.read_bytes().count(b"\n") >= 3):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     scored = len(read_verdicts(output))
     assert 3 <= scored < 200
-    assert err.splitlines() == [f"interrupted: {scored} of 200 scored; run the same command to go on"]
+    assert err.splitlines() == [f"interrupted: {scored} of 200 scored; rerun the same command to resume"]
 
 
 def test_an_unknown_similarity_is_refused_before_anything_is_written(sweetrl, tmp_path):

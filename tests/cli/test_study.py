@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from conftest import CHECKOUT
-from sweetrl.cli.main import app
+from sweetrl.cli.commands import app
 from sweetrl.cli.study import PARTS, Plan, plan
 from sweetrl.config import load_study
 

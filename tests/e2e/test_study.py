@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import CHECKOUT, Finished
-from sweetrl.cli import main, quickstart, runner, screen
+from sweetrl.cli import main, quickstart, runner, screen, study_report
 from sweetrl.records import read_records
 from sweetrl.types import Episode
 
@@ -24,7 +24,7 @@ output = "{output}"
 title = "Tiny"
 [tasks]
 train = "mini-backend:train:6:{{seed}}"
-test = "mini-backend:test:5:{{seed}}"
+test = "mini-backend:test:3:{{seed}}"
 [agent]
 model = "mini"
 max_tokens = 128
@@ -83,7 +83,7 @@ against = "dpo"
 [best_of]
 n = [1, 2]
 critics = ["sweet", "zero"]
-tasks = "mini-backend:test:3:{seed}"
+tasks = "mini-backend:test:2:{seed}"
 [sizes]
 tasks = ["mini-backend:train:4:{seed}"]
 methods = ["dpo", "sweet"]
@@ -91,7 +91,7 @@ methods = ["dpo", "sweet"]
 model = "mini"
 methods = ["base", "sweet"]
 [credit]
-tasks = "mini-backend:validation:3:{seed}"
+tasks = "mini-backend:validation:2:{seed}"
 turns = 4
 replays = 2
 critics = ["sweet", "zero"]
@@ -135,6 +135,7 @@ def _let_stages_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(kind, "_launch", lambda *stage: InThisProcess(*stage))
     monkeypatch.setattr(InThisProcess, "latest", None)
     monkeypatch.setattr(runner, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(study_report, "EXAMPLES", 2)  # each is credited by a critic
 
 
 def written(folder: Path, *parts: str, name: str = "run") -> Path:
@@ -167,7 +168,7 @@ def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweet
     results = results_of(whole)
     assert results["missing"] == []
     assert list(results["methods"]) == ["base", "dpo", "rft", "sweet", "oracle", "again"]
-    assert results["methods"]["sweet"]["figures"]["success"]["count"] == 5
+    assert results["methods"]["sweet"]["figures"]["success"]["count"] == 3
     assert {"reward", "turns", "coverage", "repeats", "premature"} < set(
         results["methods"]["base"]["figures"]
     )
@@ -198,9 +199,8 @@ def _tells_times(path: Path) -> bool:
 
 def made_in(folder: Path) -> dict[str, bytes]:
     """All that stages wrote, without the name of the folder and how long anything took."""
-    names = ("*.jsonl", "metrics.json", "model.safetensors", "results.json", "results.md")
+    names = ("*.jsonl", "metrics.json", "model.safetensors")
     found = [path for name in names for path in folder.rglob(name) if not _tells_times(path)]
-    assert len(found) > 30
     return {str(path.relative_to(folder)): _content(path, folder) for path in found}
 
 
@@ -213,15 +213,23 @@ def _content(path: Path, folder: Path) -> bytes:
 def test_stages_side_by_side_in_any_order_write_the_same_files(
     sweetrl: Sweetrl, whole: Path, tmp_path: Path
 ) -> None:
-    ended = sweetrl("run", written(tmp_path, SWEET, PARTS), "--jobs", 99)
+    parts = ("--only", "methods,best_of", "--jobs", "99")
+    ended = sweetrl("run", written(tmp_path, SWEET, PARTS), *parts)
     assert ended.code == 0, ended.err
     one, many = (
         [entry["stage"] for entry in json.loads((folder / "run.json").read_text())]
         for folder in (whole, tmp_path / "run")
     )
+    one = [stage for stage in one if stage in many]
     assert one != many
     assert sorted(one) == sorted(many)
-    assert made_in(tmp_path / "run") == made_in(whole)
+    made, wanted = made_in(tmp_path / "run"), made_in(whole)
+    assert len(made) > 20
+    assert made == {name: wanted[name] for name in made}
+    results, all_results = results_of(tmp_path / "run"), results_of(whole)
+    for name, method in results["methods"].items():
+        assert method == all_results["methods"][name]
+    assert results["best_of"] == all_results["best_of"]
 
 
 UNTRAINED = """
@@ -310,9 +318,9 @@ def test_several_seeds_learn_from_other_tasks_and_meet_the_same_ones(
     assert tasks[2] == tasks[3]
     results = results_of(folder)
     assert list(results["methods"]["dpo"]["by_seed"]) == ["3", "4"]
-    assert results["methods"]["dpo"]["figures"]["success"]["count"] == 10
+    assert results["methods"]["dpo"]["figures"]["success"]["count"] == 6
     row = (folder / "report.html").read_text().partition("<tbody>")[2].partition("</tr>")[0]
-    both_seeds, none_unscored = '<td>10<span class="basis">5 tasks</span></td>', "<td>0</td>"
+    both_seeds, none_unscored = '<td>6<span class="basis">3 tasks</span></td>', "<td>0</td>"
     assert row.endswith(both_seeds + none_unscored)
     again = sweetrl("run", written(tmp_path), "--set", "seeds=2", "--set", "seed=3")
     assert again.err.count("done before") == len(json.loads((folder / "run.json").read_text()))

@@ -138,6 +138,8 @@ class HostileServer:
     """Answer 400 when asked for more than one sample."""
     max_parallel: int | None = None
     """Answer 429 when more requests than that are under way."""
+    allowed: int | None = None
+    """Requests beyond this number wait until more are allowed, or all (None)."""
     tls: ssl.SSLContext | None = None
     listen: int = 0
     """The port, if it must be a certain one."""
@@ -198,7 +200,10 @@ class HostileServer:
         self._asked_once.set()
         self.parallel += 1
         self.peak = max(self.peak, self.parallel)
+        number = len(self.asked)
         try:
+            while self.allowed is not None and number > self.allowed:  # noqa: ASYNC110  set by other threads
+                await asyncio.sleep(0.01)
             trouble = self._trouble(asked)
             latency = self.latency(self._draw)
             if latency > 0:

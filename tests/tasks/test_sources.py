@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweetrl.errors import DataError, UsageError
+from sweetrl.tasks import sources
 from sweetrl.tasks.mini_frontend import make_tasks
-from sweetrl.tasks.sources import load_tasks, read_tasks
+from sweetrl.tasks.sources import count_tasks, load_tasks, read_tasks
 from sweetrl.types import FrontendSecret, Kind, Task
 
 PUBLISHED = {"problem_description": "A shop.", "ground_truth": "<html></html>"}
@@ -167,3 +168,11 @@ def test_a_built_in_name_with_split_size_and_seed_is_a_source():
 def test_half_a_built_in_name_is_told_how_to_go_on(name):
     with pytest.raises(UsageError, match=r"write mini-frontend:SPLIT:N or mini-frontend:SPLIT:N:SEED"):
         read_tasks(name)
+
+
+def test_tasks_are_counted_without_making_them(file_of, monkeypatch):
+    assert count_tasks(file_of(OURS, PUBLISHED)) == 2
+    monkeypatch.setattr(sources, "GENERATORS", dict.fromkeys(sources.GENERATORS))
+    assert count_tasks("mini-backend:train:1000000:3") == 1_000_000
+    with pytest.raises(UsageError, match="write mini-backend:SPLIT:N"):
+        count_tasks("mini-backend:train")

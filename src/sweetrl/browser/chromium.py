@@ -113,6 +113,7 @@ async def launch(playwright: "Playwright", executable: Path, font_configuration:
                 "LANG": "C.UTF-8",
                 "TZ": "UTC",
             },
+            handle_sigint=False,  # Ctrl-C in a terminal is ours to react to
             timeout=60_000,
         )
     except Error as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from sweetrl.cli import inputs
+from sweetrl.cli import inputs, interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.pairs import EpisodesOption, TasksOption
 from sweetrl.cli.rollout import (
@@ -59,8 +59,6 @@ def candidates(
     The agent is given what it had seen at that turn, and nothing else. The same command again does what is
     missing or failed.
     """
-    import asyncio
-
     from sweetrl.cli.players import Player
     from sweetrl.models import FREE
     from sweetrl.types import Sampling
@@ -70,7 +68,7 @@ def candidates(
     sampling = Sampling(temperature=agent_temperature, max_tokens=agent_max_tokens)
     player = Player(agent, sampling, FREE, agent_prompt)
     draw = _Draw(episodes, tasks, player, kind, turn_limit, n, attempts, seed, concurrency)
-    asyncio.run(draw.into(output, quiet=quiet)).report(json=json, quiet=quiet)
+    interrupts.run(draw.into(output, quiet=quiet)).report(json=json, quiet=quiet)
 
 
 def refuse_other_kind(episodes: Path, kind: KindName) -> None:

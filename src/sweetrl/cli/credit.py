@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console, inputs
+from sweetrl.cli import console, inputs, interrupts
 from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import CriticOption, CriticPrompt, GradingPrompt, Judging
@@ -49,11 +49,9 @@ def credit(
     An advantage above zero brought the dialogue closer to the reference, one below led it astray. The same
     command again does what is missing or failed.
     """
-    import asyncio
-
     source = _Dialogues(dialogues, tasks)
     judging = Judging(grading=judge_prompt, telling=critic_prompt)
-    tally = asyncio.run(_credit(source, critic, judging, output, concurrency=concurrency, quiet=quiet))
+    tally = interrupts.run(_credit(source, critic, judging, output, concurrency=concurrency, quiet=quiet))
     if not json:
         for table in _tables(source, output, show, tokens=tokens):
             console.results().print(table)

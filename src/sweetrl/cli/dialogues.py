@@ -5,7 +5,6 @@ Everything that shapes an episode goes into the run card, so that a resumed run 
 
 import asyncio
 import contextlib
-import signal
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 import typer
 
 from sweetrl.candidates.rank import best_candidate
-from sweetrl.cli import console, inputs, live
+from sweetrl.cli import console, inputs, interrupts, live
 from sweetrl.cli.critics import Judging, open_critic
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
 from sweetrl.cli.studio import SCREENSHOTS, Studio
@@ -174,8 +173,8 @@ async def _fill(
     wanted = [episode_id(task.id, attempt) for attempt in range(plan.attempts) for task in tasks]
     before = sum(log.has(each) for each in wanted)
     status = live.Status(Progress(), meter, total=len(wanted), before=before)
-    interrupts = _Interrupts()
-    summary = Summary(log.path, status, interrupts)
+    patience = _Patience()
+    summary = Summary(log.path, status, patience)
     episodes = roll_out(
         tasks,
         agent,
@@ -187,10 +186,10 @@ async def _fill(
         drafts=drafts,
         skip=log.has,
         budget=plan.budget(meter),
-        stop=interrupts.stop,
+        stop=patience.stop,
         progress=status.progress,
     )
-    with interrupts.caught():
+    with patience.tried():
         async with live.shown(status, quiet=quiet), contextlib.aclosing(episodes):
             async for episode in episodes:
                 log.append(episode.id, episode)
@@ -200,7 +199,7 @@ async def _fill(
     return summary
 
 
-class _Interrupts:
+class _Patience:
     """Ctrl-C: once to open no more dialogues, twice to drop those that are open."""
 
     def __init__(self) -> None:
@@ -208,27 +207,25 @@ class _Interrupts:
         self._dropped = False
 
     @contextlib.contextmanager
-    def caught(self) -> Iterator[None]:
-        """Listen while the block runs; a second Ctrl-C ends the block."""
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    def tried(self) -> Iterator[None]:
+        """React while the block runs; the second Ctrl-C ends the block."""
+        soon, task = asyncio.get_running_loop().call_soon_threadsafe, asyncio.current_task()
         assert task is not None
-        loop.add_signal_handler(signal.SIGINT, self._on_interrupt, task)
         try:
-            yield
+            with interrupts.reacting(lambda: soon(self._finish), lambda: soon(self._drop, task)):
+                yield
         except asyncio.CancelledError:
             if not self._dropped:
                 raise
             task.uncancel()
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
 
-    def _on_interrupt(self, task: "asyncio.Task[Any]") -> None:
-        if not self.stop.is_set():
-            self.stop.set()
-            console.note("finishing the open dialogues; press Ctrl-C again to drop them")
-        elif not self._dropped:
-            self._dropped = True
-            task.cancel()
+    def _finish(self) -> None:
+        self.stop.set()
+        console.note("finishing the open dialogues; press Ctrl-C again to drop them")
+
+    def _drop(self, task: "asyncio.Task[Any]") -> None:
+        self._dropped = True
+        task.cancel()
 
 
 # ---------------------------------------------------------------- reporting
@@ -237,10 +234,10 @@ class _Interrupts:
 class Summary:
     """What a run did."""
 
-    def __init__(self, path: Path, status: live.Status, interrupts: _Interrupts) -> None:
+    def __init__(self, path: Path, status: live.Status, patience: _Patience) -> None:
         self._path = path
         self._status = status
-        self._interrupts = interrupts
+        self._patience = patience
         self._endings: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._troubles: Counter[str] = Counter()
@@ -278,8 +275,8 @@ class Summary:
         if not quiet:
             for line in self._lines():
                 console.note(line)
-        if self._interrupts.stop.is_set() and self.left:
-            raise KeyboardInterrupt(f"{self.left} dialogues are left; the same command goes on with them")
+        if self._patience.stop.is_set() and self.left:
+            raise KeyboardInterrupt(f"{self.left} dialogues are left")
 
     def _lines(self) -> Iterator[str]:
         status, endings = self._status, self._endings
@@ -291,7 +288,7 @@ class Summary:
             yield f"  {count} x {reason}"
         for reason, count in self._troubles.most_common(3):
             yield f"  {count} x by the agent's own words: {reason}"
-        if not self._interrupts.stop.is_set() and status.progress.stopped:
+        if not self._patience.stop.is_set() and status.progress.stopped:
             yield f"stopped with {self.left} dialogues left: {status.progress.stopped}"
         if endings["failed"]:
             yield "the same command again does the failed ones"

@@ -171,10 +171,10 @@ def _number(stage: Stage, option: str) -> int | None:
 @cache
 def _tasks(source: str) -> int | None:
     """How many tasks a source has; None if it is not there yet."""
-    from sweetrl.tasks.sources import read_tasks
+    from sweetrl.tasks.sources import count_tasks
 
     try:
-        return sum(1 for _ in read_tasks(source))
+        return count_tasks(source)
     except SweetError:
         return None
 

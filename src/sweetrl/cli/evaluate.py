@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sweetrl.cli import console, inputs
+from sweetrl.cli import console, inputs, interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import CriticPrompt
 from sweetrl.cli.fairness import fairness_of
@@ -84,8 +84,6 @@ def evaluate(
     Writes DIR/episodes.jsonl and DIR/verdicts.jsonl as `rollout` and `score` do, and DIR/metrics.json. The same
     command again does what is missing or failed.
     """
-    import asyncio
-
     from sweetrl.cli.dialogues import Plan, hold
 
     replies = (collaborator_temperature, collaborator_max_tokens, collaborator_prompt)
@@ -107,7 +105,7 @@ def evaluate(
     )
     plan.check()
     silent = quiet or json
-    asyncio.run(hold(plan, tasks, output, quiet=silent)).tell(quiet=silent)
+    interrupts.run(hold(plan, tasks, output, quiet=silent)).tell(quiet=silent)
     bench = {"workers": workers, "mode": mode, "isolation": isolation, "similarity": similarity}
     run, kind = _measured(tasks, output, bench, turn_limit=turn_limit, silent=silent)
     _report(run, kind, output, json=json, quiet=quiet)

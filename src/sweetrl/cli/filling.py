@@ -1,6 +1,6 @@
 """How a command fills a record file: what is missing is made, kept at once, counted, and reported.
 
-Ctrl-C drops what is under way; what was finished is in the file, and the same command goes on.
+Ctrl-C drops what is under way; what was finished is in the file, and the same command resumes.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from sweetrl.cli import console, live
+from sweetrl.cli import console, interrupts, live
 from sweetrl.cli.players import Models
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.records import RecordLog, open_log
@@ -139,8 +139,7 @@ async def fill(
                     on_record(record)
                     advance(1)
     except asyncio.CancelledError:
-        console.note(f"{log.path}: {total - len(log)} left; the same command goes on with them")
-        raise
+        raise asyncio.CancelledError(f"{total - len(log)} {tally.noun} are left") from None
     if not tally.failed:
         log.finish()
 
@@ -148,8 +147,9 @@ async def fill(
 def fill_at_once(log: RecordLog[Pair], records: Iterable[Pair], tally: Tally, *, quiet: bool) -> None:
     """The same for records that take no time to make and cannot fail."""
     tally.before = len(log)
-    with console.progress(tally.noun, None, quiet=quiet) as advance:
+    with console.progress(tally.noun, None, quiet=quiet) as advance, interrupts.deferred():
         for record in records:
+            interrupts.check()
             if not log.has(record.id):
                 log.append(record.id, record)
                 tally.add(None)

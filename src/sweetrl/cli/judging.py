@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import console
+from sweetrl.cli import console, interrupts
 from sweetrl.cli.studio import FrontendBench
 from sweetrl.cli.workers import BackendSandboxes, backend_sandboxes
 
@@ -89,8 +89,6 @@ def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
 
 def judge(source: Source, total: int, output: Path, bench: Bench, *, silent: bool) -> dict[str, float]:
     """Score what is not yet in the output; how much that was, and how fast."""
-    import asyncio
-
     config = {**bench.settings, "tasks": _digest(source.tasks)}
     with _open_verdicts(output, config) as log:
         if log.repaired and not silent:
@@ -98,9 +96,9 @@ def judge(source: Source, total: int, output: Path, bench: Bench, *, silent: boo
         before, started = len(log), time.monotonic()
         try:
             with console.progress("scoring", total, done=before, quiet=silent) as advance:
-                asyncio.run(_append_verdicts(source, bench, log, advance))
+                interrupts.run(_append_verdicts(source, bench, log, advance))
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"{len(log)} of {total} scored; run the same command to go on") from None
+            raise KeyboardInterrupt(f"{len(log)} of {total} scored") from None
         log.finish()
         seconds = time.monotonic() - started
         fresh = len(log) - before

@@ -1,6 +1,5 @@
 """`sweetrl play`: a person takes a seat in a dialogue."""
 
-import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console
+from sweetrl.cli import console, interrupts
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
 from sweetrl.cli.studio import SCREENSHOTS, Studio
 from sweetrl.errors import SandboxError, UsageError
@@ -53,10 +52,8 @@ def play(
     /quit or Ctrl-C: then nothing is recorded. Pages are written in a file: /file page.html shows it, and
     /answer /file page.html hands it in; --collaborator designer looks at them without a model.
     """
-    import asyncio
-
     other = _other(seat, agent, collaborator)
-    asyncio.run(_play(seat, other, tasks, task, output, seed))
+    interrupts.run(_play(seat, other, tasks, task, output, seed))
 
 
 def _other(seat: Seat, agent: str | None, collaborator: str | None) -> str:
@@ -82,8 +79,6 @@ async def _play(seat: Seat, other: str, source: str, task_id: str | None, output
     from sweetrl.models import EndpointOptions, Meter
     from sweetrl.tasks.sources import load_tasks
 
-    # asyncio would keep Ctrl-C for when the wait for a line is over, and the wait knows nothing of it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     tasks = load_tasks(source)
     models = Models(EndpointOptions(), Meter())
     # Nobody is shown pictures but those who can see.
@@ -155,7 +150,13 @@ def _read_file(name: str) -> str:
 def _terminal() -> "Terminal":
     from sweetrl.dialogue.people import Terminal
 
-    return Terminal(console.messages(), sys.stdin.readline)
+    return Terminal(console.messages(), _read_line)
+
+
+def _read_line() -> str:
+    # The event loop waits for the line too and could not be told to cancel it.
+    with interrupts.raised():
+        return sys.stdin.readline()
 
 
 async def _hold(

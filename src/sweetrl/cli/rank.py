@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import inputs
+from sweetrl.cli import inputs, interrupts
 from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import ComparingPrompt, CriticOption, CriticPrompt, Judging, RoundsOption
@@ -39,8 +39,6 @@ def rank(
 
     The same command again does what is missing or failed.
     """
-    import asyncio
-
     if critic.startswith(VALUES):
         _rank_by_values(Path(critic.removeprefix(VALUES)), output, quiet=quiet).report(json=json, quiet=quiet)
         return
@@ -48,7 +46,7 @@ def rank(
     ranking = _rank(
         critic, judging, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet
     )
-    asyncio.run(ranking).report(json=json, quiet=quiet)
+    interrupts.run(ranking).report(json=json, quiet=quiet)
 
 
 def _rank_by_values(values: Path, output: Path, *, quiet: bool) -> "Tally":

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import typer
 from typer.core import TyperGroup
 
-from sweetrl.cli.main import app
+from sweetrl.cli.commands import app
 
 INTRODUCTION = """\
 # Command line

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from sweetrl.cli import interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import CriticPrompt
 from sweetrl.errors import UsageError
@@ -160,12 +161,10 @@ def rollout(
 
 def _hold(plan: "Plan", tasks: str, output: Path, *, json: bool, quiet: bool) -> None:
     """Hold the dialogues that are planned and say what became of them."""
-    import asyncio
-
     from sweetrl.cli.dialogues import hold
 
     plan.check()
-    asyncio.run(hold(plan, tasks, output, quiet=quiet)).report(json=json, quiet=quiet)
+    interrupts.run(hold(plan, tasks, output, quiet=quiet)).report(json=json, quiet=quiet)
 
 
 def player_of(

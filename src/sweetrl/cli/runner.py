@@ -6,15 +6,13 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sweetrl.cli import children, console
+from sweetrl.cli import children, console, interrupts
 from sweetrl.cli.journal import Journal
 from sweetrl.cli.schedule import Schedule, needs_of
 
@@ -28,8 +26,6 @@ GRACE_SECONDS = 60.0
 
 Most often they got it too, and finish what they have begun; but it may have been sent to this process alone.
 """
-MOST_INTERRUPTS = 3
-"""The first Ctrl-C lets a stage finish what it has begun, the second drops that, and this one ends the stage."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 """Variables that say how many threads a stage computes with."""
 MEMORY = {
@@ -77,6 +73,7 @@ class Runner:
         self._journal = Journal(folder)
         self._schedule = Schedule(needs_of(planned), jobs=jobs, alone=self._alone())
         self._running: dict[int, _Running] = {}
+        self._patience = _Patience()
         self._cut: list[str] = []
         """Stages that did not come to their end because somebody asked them to stop."""
         self._failure = 0
@@ -94,12 +91,12 @@ class Runner:
     def run(self) -> list[dict[str, Any]]:
         """Do what is not done; what became of each stage."""
         self._skip_done()
-        with _Signals() as signals:
+        with interrupts.terminable(), interrupts.reacting(self._patience.ask_to_stop, self._patience.end):
             try:
-                self._work(signals)
+                self._work()
             finally:
                 self._end_all()
-        if self._cut or signals.came:
+        if self._cut or interrupts.came():
             raise KeyboardInterrupt(_where(self._cut))
         if self._failure:
             raise typer.Exit(2 if self._failure == 2 else 1)
@@ -113,14 +110,14 @@ class Runner:
 
     # -------- starting and ending
 
-    def _work(self, signals: "_Signals") -> None:
+    def _work(self) -> None:
         while True:
-            if signals.came:
+            if interrupts.came():
                 self._schedule.stop()
-            if signals.patience_is_over():
+            if self._patience.is_over():
                 self._terminate()
             for number in self._schedule.starting():
-                self._start(number, signals)
+                self._start(number)
             if not self._running:
                 return
             time.sleep(POLL_SECONDS)
@@ -135,13 +132,13 @@ class Runner:
                 running.servers.close()
                 self._ended(number, code, time.monotonic() - running.started)
 
-    def _start(self, number: int, signals: "_Signals") -> None:
+    def _start(self, number: int) -> None:
         from sweetrl.cli.servers import running
 
         stage = self._planned[number]
         self._tell_start(number)
         with contextlib.ExitStack() as servers:
-            with signals.raised():
+            with interrupts.raised():
                 servers.enter_context(running(self._served(stage), self._folder))
             stage.output.parent.mkdir(parents=True, exist_ok=True)
             started = time.monotonic()
@@ -223,50 +220,22 @@ class Runner:
             console.note(text)
 
 
-class _Signals:
-    """Ctrl-C and SIGTERM, noted and not raised, so that no stage gets lost in the middle of its start."""
+class _Patience:
+    """How long stages have to end after an interrupt; noted and not raised, so that no stage is lost as it starts."""
 
     def __init__(self) -> None:
-        self._count = 0
         self._deadline = float("inf")
-        self._raising = False
-        self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> "_Signals":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, _: object) -> None:
-        self._count += 1
-        if number == signal.SIGTERM or self._count >= MOST_INTERRUPTS:
-            self._deadline = time.monotonic()
-        elif not sys.stderr.isatty():
+    def ask_to_stop(self) -> None:
+        """After the first Ctrl-C, stages finish what they have begun. A terminal has sent it to them too."""
+        if not sys.stderr.isatty():
             self._deadline = time.monotonic() + GRACE_SECONDS
-        if self._raising:
-            raise KeyboardInterrupt
 
-    @property
-    def came(self) -> bool:
-        """Whether there was any."""
-        return self._count > 0
+    def end(self) -> None:
+        """After the second one, or SIGTERM, they have no time left."""
+        self._deadline = time.monotonic()
 
-    @contextlib.contextmanager
-    def raised(self) -> Iterator[None]:
-        """In this block they are raised: it may wait for long and cleans up behind itself."""
-        self._raising = True
-        try:
-            yield
-        finally:
-            self._raising = False
-
-    def patience_is_over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether stages that still run must be told to end; true once for each time."""
         over = time.monotonic() >= self._deadline
         if over:
@@ -276,10 +245,8 @@ class _Signals:
 
 def _where(names: list[str]) -> str:
     if not names:
-        return "the same command goes on"
-    if len(names) == 1:
-        return f"in the stage {names[0]}; the same command goes on with it"
-    return f"in the stages {', '.join(names)}; the same command goes on with them"
+        return ""
+    return f"in the {'stage' if len(names) == 1 else 'stages'} {', '.join(names)}"
 
 
 def _ending(code: int) -> str:
@@ -288,7 +255,7 @@ def _ending(code: int) -> str:
 
 def _advice(code: int) -> str:
     if code < 0:
-        return "run the same command again to go on"
+        return interrupts.RESUME
     if code == 1:
         return "the same command again does the failed items, --allow-failures goes on without them"
     return "mend what it said and run the same command again"

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sweetrl.cli import interrupts
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -109,16 +110,19 @@ class FrontendBench:
         self, tasks: "Iterable[Task]", advance: Callable[[int], None]
     ) -> "Iterator[tuple[str, list[Defect]]]":
         """The defects of each task, in order."""
-        import asyncio
+        return iter(interrupts.run(_all_defects(list(tasks), Studio(workers=self.workers), advance)))
 
-        with closing(asyncio.Runner()) as runner:
-            studio = Studio(workers=self.workers)
-            try:
-                chosen = list(tasks)
-                for start in range(0, len(chosen), 64):
-                    yield from runner.run(_defects(chosen[start : start + 64], studio, advance))
-            finally:
-                runner.run(studio.close())
+
+async def _all_defects(
+    tasks: "list[Task]", studio: Studio, advance: Callable[[int], None]
+) -> "list[tuple[str, list[Defect]]]":
+    found = []
+    try:
+        for start in range(0, len(tasks), 64):
+            found += await _defects(tasks[start : start + 64], studio, advance)
+    finally:
+        await studio.close()
+    return found
 
 
 async def _defects(

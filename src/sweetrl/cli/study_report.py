@@ -1,6 +1,5 @@
 """The report of a study: its results as one HTML page, with training curves and dialogues of its first seed."""
 
-import asyncio
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from sweetrl.cli import interrupts
 from sweetrl.cli.folders import RunFolder
 from sweetrl.cli.journal import JOURNAL
 from sweetrl.cli.study import Evaluated, Plan
@@ -119,7 +119,7 @@ class _Report:
             return runs
         tasks = set(choose_tasks([method_of(run).tasks for run in runs], (), EXAMPLES, self._study.seed))
         shown = {run.name: [episode for episode in run.episodes if episode.task_id in tasks] for run in runs}
-        credit = asyncio.run(_credit(critic, self._tasks, shown))
+        credit = interrupts.run(_credit(critic, self._tasks, shown))
         return [replace(run, credit=credit[run.name]) for run in runs]
 
     def _critic(self) -> Path | None:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import console, inputs, live, progress
+from sweetrl.cli import console, inputs, interrupts, live, progress
 from sweetrl.cli.candidates import refuse_other_kind
 from sweetrl.cli.players import read_prompt
 from sweetrl.errors import DataError, UsageError
@@ -128,8 +128,6 @@ def _checked_vision(settings: dict[str, Any], kind: Kind, source: str) -> bool:
 
 def _rendered(common: "Common", pairs: Path | None, tasks: dict[str, Task]) -> Callable[[Task], Path]:
     """Where the pictures of the references are: all that the pairs need, made if they are not there yet."""
-    import asyncio
-
     from sweetrl.cli.references import make_references
     from sweetrl.learning.checkpoints import REFERENCES, RunFolder
 
@@ -137,7 +135,7 @@ def _rendered(common: "Common", pairs: Path | None, tasks: dict[str, Task]) -> C
     RunFolder(common.output).refuse_foreign()
     needed = {pair.task_id for pair in read_records(pairs, EpisodePair)} & tasks.keys()
     chosen = [tasks[each] for each in sorted(needed)]
-    return asyncio.run(make_references(chosen, common.output / REFERENCES)).path
+    return interrupts.run(make_references(chosen, common.output / REFERENCES)).path
 
 
 def _check_outcomes(kind: str, pairs: Path | None, verdicts: Path | None) -> None:
@@ -397,13 +395,12 @@ def _require(name: str) -> None:
 
 @contextlib.contextmanager
 def _resumable(folder: "RunFolder") -> Iterator[None]:
-    """Ctrl-C says how to go on."""
+    """Ctrl-C says what is there to resume from."""
     try:
         yield
     except KeyboardInterrupt:
         last = folder.last_checkpoint()
-        kept = "nothing was saved yet" if last is None else f"{last.name} is kept"
-        raise KeyboardInterrupt(f"{kept}; run the same command again to go on") from None
+        raise KeyboardInterrupt("nothing was saved yet" if last is None else f"{last.name} is kept") from None
 
 
 # ---------------------------------------------------------------- processes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sweetrl.cli import inputs
+from sweetrl.cli import inputs, interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.judging import Bench, opened_bench
 from sweetrl.cli.pairs import EpisodesOption
@@ -76,8 +76,6 @@ def values(
     The agent and the collaborator should be those of the dialogues. The same command again does what is missing
     or failed; more --turns extend the file.
     """
-    import asyncio
-
     replies = (collaborator_temperature, collaborator_max_tokens, collaborator_prompt)
     replay = _Replay(
         agent=player_of(agent, agent_temperature, agent_max_tokens, agent_prompt),
@@ -97,7 +95,7 @@ def values(
         similarity=similarity,
         screenshots=None,
     ) as bench:
-        tally = asyncio.run(replay.into(output, source, bench, quiet=quiet))
+        tally = interrupts.run(replay.into(output, source, bench, quiet=quiet))
     tally.report(json=json, quiet=quiet)
 
 

@@ -40,11 +40,24 @@ def load_tasks(source: str | Path) -> dict[str, Task]:
     return {task.id: task for task in read_tasks(source)}
 
 
+def count_tasks(source: str | Path) -> int:
+    """How many tasks a source has. Those of a generator are not made: its name says how many."""
+    name, colon, rest = str(source).partition(":")
+    if colon and name in GENERATORS:
+        return int(_asked(name, rest)["count"])
+    return sum(1 for _ in _read_file(Path(source)))
+
+
 def _generate(name: str, rest: str) -> Iterator[Task]:
+    asked = _asked(name, rest)
+    return GENERATORS[name](asked["split"], int(asked["count"]), int(asked["seed"] or 0))
+
+
+def _asked(name: str, rest: str) -> re.Match[str]:
     asked = _GENERATED.fullmatch(rest)
     if asked is None:
         raise UsageError(f"{name}:{rest}: write {name}:SPLIT:N or {name}:SPLIT:N:SEED")
-    return GENERATORS[name](asked["split"], int(asked["count"]), int(asked["seed"] or 0))
+    return asked
 
 
 def _read_file(path: Path) -> Iterator[Task]:
