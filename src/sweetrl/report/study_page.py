@@ -105,7 +105,8 @@ class _Page:
         )
         broken = sum(each.failed + each.unscored for each in self._all())
         if broken:
-            yield f"**{broken} dialogues failed or could not be scored; they count as zero where it says so, and nowhere else.**"
+            zeros = "they count as zero where it says so, and nowhere else"
+            yield f"**{broken} dialogues failed or could not be scored; {zeros}.**"
         if results.missing:
             yield f"**{_text(missing_text(results.missing))}**"
         if results.earlier:
