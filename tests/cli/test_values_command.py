@@ -106,7 +106,7 @@ def test_a_file_of_values_is_extended_and_the_same_whatever_came_first(road: Roa
 def test_a_turn_whose_replays_failed_is_done_again(
     road: Road, sweetrl: Sweetrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with in_thread(HostileServer(reply=play, script=[Trouble.BAD_REQUEST])) as failing:
+    with in_thread(HostileServer(reply=play, script=[Trouble.BAD_REQUEST] * 2)) as failing:
         players = ("--agent", f"openai:fake@{failing.url}", "--collaborator", f"openai:fake@{failing.url}")
         options = [*road.value_options(), *players, "--turns", 3, "--concurrency", 1]
         ended = sweetrl(*options)

@@ -183,8 +183,8 @@ def test_a_replay_has_no_reply_to_what_was_never_asked_and_that_is_due_to_the_wo
         asyncio.run(collaborator.reply(BACKEND, other, seed=1))
 
 
-def test_a_replay_without_any_dialogue_of_the_task_is_a_breakdown() -> None:
-    with pytest.raises(CollaboratorError, match="no stored dialogue of task b"):
+def test_a_replay_without_any_reply_on_the_task_is_a_breakdown() -> None:
+    with pytest.raises(CollaboratorError, match="no stored dialogue of task b has a reply"):
         asyncio.run(ReplayedCollaborator([]).reply(BACKEND, ASKED, seed=1))
 
 

@@ -138,9 +138,9 @@ class ReplayedCollaborator:
         self._replies: dict[str, list[Reply]] = {}
         self._tasks: set[str] = set()
         for episode in episodes:
-            self._tasks.add(episode.task_id)
             for number, turn in enumerate(episode.turns):
                 if turn.reply is not None:
+                    self._tasks.add(episode.task_id)
                     history = (*episode.history(number), Message(Role.ASSISTANT, turn.said))
                     known = self._replies.setdefault(_situation(episode.task_id, history), [])
                     if turn.reply not in known:
@@ -155,7 +155,7 @@ class ReplayedCollaborator:
         """What the stored collaborator answered in this very situation."""
         known = self._replies.get(_situation(task.id, history))
         if task.id not in self._tasks:
-            raise CollaboratorError(f"there is no stored dialogue of task {task.id}")
+            raise CollaboratorError(f"no stored dialogue of task {task.id} has a reply")
         if known is None:
             raise WordsError(f"no stored dialogue of task {task.id} goes on from here", kind="not_stored")
         return known[seed % len(known)]
