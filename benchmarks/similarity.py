@@ -1,4 +1,4 @@
-"""Whether `layout/1` puts mutated pages in the right order: 80 real pages, each changed 1 to 16 times.
+"""Whether `layout/2` puts mutated pages in the right order: 80 real pages, each changed 1 to 16 times.
 
 Half of the mutants have all of their words replaced as well, because mutants that keep the reference's words
 flatter any measure that reads them. Needs the ColBench pages (SWEETRL_COLBENCH_DIR) and a browser. Prints a
@@ -30,7 +30,7 @@ BARS = {"spearman": 0.80, "auc": 0.88}
 
 
 class OnePart:
-    """One part of `layout/1` alone, to see what it adds."""
+    """One part of `layout/2` alone, to see what it adds."""
 
     def __init__(self, part: str) -> None:
         self.name = f"only {part}"

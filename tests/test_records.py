@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,10 +25,12 @@ from sweetrl.records import (
     LineDecoder,
     RecordLog,
     card_path,
+    decode_json,
     open_log,
     read_card,
     read_lines,
     read_records,
+    without_surrogates,
     write_atomically,
 )
 
@@ -391,6 +394,33 @@ def test_half_a_surrogate_pair_does_not_end_a_run(tmp_path: Path) -> None:
         Item(id="a", text="x\ufffdy", parts=(Part(1),)),
         Item(id="b", text="\U0001f600\ufffd"),
     ]
+
+
+def test_half_a_surrogate_pair_in_a_file_is_read_as_what_a_writer_would_put_there(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text(
+        '{"id": "a", "text": "x\\ud83dy"}\n{"id": "b", "text": "\\ud83d\\ude00\\\\ud800\\uDC00"}\n'
+    )
+    assert list(read_records(path, Item)) == [
+        Item(id="a", text="x\ufffdy"),
+        Item(id="b", text="\U0001f600\\ud800\ufffd"),
+    ]
+
+
+@given(st.text(st.sampled_from('\ud800\udfff\ud83d\ude00\\"u/d8a\n') | st.characters(exclude_categories=())))
+def test_any_text_that_json_can_spell_is_read(text: str) -> None:
+    decoder = msgspec.json.Decoder(dict[str, str])
+    assert decode_json(decoder, json.dumps({text: text}).encode()) == {
+        without_surrogates(text): without_surrogates(text)
+    }
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"a": "\\ud800"', b'{"a": "\\uzzzz"}', b'{"a": "\xed\xa0\x80"}', b'{"a": 1}']
+)
+def test_what_is_broken_otherwise_is_refused(line: bytes) -> None:
+    with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
+        decode_json(msgspec.json.Decoder(dict[str, str]), line)
 
 
 # ---------------------------------------------------------------- refusals

@@ -32,6 +32,8 @@ def test_json_is_read_as_json(value: dict[str, Any]) -> None:
         ("{ // why\n a: [1, -2.5, true, null,], /* so */ }", {"a": [1, -2.5, True, None]}),
         ("{a: 'it\\'s \"it\"', b: `two\nlines`}", {"a": 'it\'s "it"', "b": "two\nlines"}),
         ("{}", {}),
+        ("{a: 123456789012345678901234567890}", {"a": 1.2345678901234568e29}),
+        (r"{'\ud800': ['x\udfffy', '\ud83d\ude00']}", {"\ufffd": ["x\ufffdy", "\U0001f600"]}),
     ],
 )
 def test_what_javascript_adds_to_json_is_read(source: str, value: dict[str, Any]) -> None:

@@ -3,8 +3,9 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
-from sweetrl.browser import PageError, RememberingRenderer, Shot
+from sweetrl.browser import Box, PageError, RememberingRenderer, Shot
 
 
 class CountingRenderer:
@@ -46,6 +47,24 @@ def test_what_was_not_asked_for_the_longest_is_forgotten_first() -> None:
         return inner.rendered
 
     assert asyncio.run(ask()) == ["a", "b", "c", "b"]
+
+
+def test_a_page_of_many_elements_takes_room_however_small_its_picture() -> None:
+    box = Box(tag="p", x=0, y=0, width=1, height=1, text="word" * 500)
+
+    class CrowdedRenderer(CountingRenderer):
+        async def render(self, html: str) -> Shot:
+            return replace(await super().render(html), boxes=(box,) * 100, blocked=("x" * 1000,) * 10)
+
+    async def ask() -> list[str]:
+        inner = CrowdedRenderer()
+        memory = RememberingRenderer(inner, capacity_bytes=1_000_000)
+        for page in "aaba":
+            await memory.render(page)
+        return inner.rendered
+
+    # One takes some 900 KB: there is room for one only.
+    assert asyncio.run(ask()) == ["a", "b", "a"]
 
 
 def test_a_failure_is_not_remembered() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from browser.hostile_pages import hostile_pages
 from browser.pixels import pixels
-from sweetrl.browser import Box, BrowserPool, Limits, PageError, RenderError, Shot, WebAssets
+from sweetrl.browser import Box, BrowserPool, Limits, PageError, RenderError, Shot, WebAssets, tab
+from sweetrl.browser import pool as pool_module
 from sweetrl.errors import UsageError
 
 Render = Callable[[str], Shot]
@@ -214,6 +215,35 @@ def test_a_configuration_that_is_a_program_is_ignored_with_a_warning(
     assert shot.warnings == ("tailwind.config is more than plain data and was ignored",)
 
 
+@pytest.mark.parametrize(
+    ("version", "settings", "name"),
+    [
+        (3, "<script>tailwind.config = { prefix: 'tw-' }</script>", "tw-bg-[#abcdef]"),
+        (3, "<script>tailwind.config = { corePlugins: ['backgroundColor'] }</script>", "bg-[#abcdef]"),
+        (3, "<script>tailwind.config = { blocklist: ['p-4'], separator: '_' }</script>", "md_bg-[#abcdef]"),
+        (4, "<style type='text/tailwindcss'>@import 'tailwindcss' prefix(tw);</style>", "tw:bg-[#abcdef]"),
+    ],
+)
+def test_classes_may_be_named_as_the_page_likes(
+    render: Render, tailwind: WebAssets, version: int, settings: str, name: str
+) -> None:
+    shot = render(f"<!doctype html>{PLAY[version]}{settings}<body class='{name}'>x")
+    assert (shot.boxes[0].background, shot.warnings) == ("#abcdef", ())
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("mistake", [".a { @apply nonesuch }", ".a { color: red", ".a { @apply p-4 } }"])
+def test_a_mistake_in_the_styles_leaves_the_page_without_tailwind_and_says_so(
+    render: Render, tailwind: WebAssets, version: int, mistake: str
+) -> None:
+    shot = render(
+        f"<!doctype html>{PLAY[version]}<style type='text/tailwindcss'>{mistake}</style><body class='bg-red-500'>x"
+    )
+    assert shot.boxes[0].background == ""
+    [warning] = shot.warnings
+    assert warning.startswith("Tailwind wrote no styles: ")
+
+
 def test_version_4_is_configured_in_css(render: Render, tailwind: WebAssets) -> None:
     theme = "<style type='text/tailwindcss'>@import 'tailwindcss'; @theme { --color-brand: #abcdef }</style>"
     assert render(f"<!doctype html>{PLAY[4]}{theme}<body class=bg-brand>x").boxes[0].background == "#abcdef"
@@ -225,6 +255,96 @@ def test_version_4_is_configured_in_css(render: Render, tailwind: WebAssets) -> 
 def test_a_page_that_is_too_large_is_refused(render: Render) -> None:
     with pytest.raises(PageError, match="larger than 1048576 bytes"):
         render("ü" * 600_000)
+
+
+def test_a_picture_that_is_too_large_is_refused(run: Any, pool: BrowserPool) -> None:
+    noise = (
+        "<svg width=900 height=900><filter id=f><feTurbulence baseFrequency=.9 /></filter>"
+        "<rect width=900 height=900 filter=url(#f) /></svg>"
+    )
+
+    async def ask() -> Shot:
+        async with BrowserPool(limits=Limits(png_bytes=1 << 20)) as renderer:
+            with pytest.raises(PageError, match="picture of the page is larger than 1048576 bytes"):
+                await renderer.render(noise)
+            return await renderer.render("<p>next")
+
+    assert run(ask()) == run(pool.render("<p>next"))
+
+
+@pytest.mark.parametrize("start", ["", "<base>"], ids=["used document", "new document"])
+def test_a_page_that_asks_for_too_much_is_refused_at_once_and_nothing_of_it_comes_later(
+    render: Render, start: str
+) -> None:
+    render("<p>before")
+    with pytest.raises(PageError, match="asks for more than 1000 files"):
+        render(start + "".join(f"<img src=a{n}.png>" for n in range(2_000)))
+    shot = render("<img src=own.png>")
+    assert shot.blocked == ("http://page.invalid/own.png",)
+
+
+def test_a_number_that_python_does_not_read_is_text_like_any_other(
+    render: Render, tailwind: WebAssets
+) -> None:
+    shot = render(f"{TAILWIND_LINK}<p class='&#{'0' * 5000}98;g-red-500'>&#{'9' * 5000};</p>")
+    assert (box(shot, "p").background, box(shot, "p").text) == ("#ef4444", "\ufffd")
+
+
+def trapped(condition: str) -> str:
+    """measure.js, thrown off by some pages."""
+    return f"((limits) => {{ if ({condition}) throw new Error('trap'); return ({tab._MEASURE})(limits); }})"
+
+
+def test_a_page_that_cannot_be_measured_is_its_own_fault(
+    run: Any, chromium: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tab, "_MEASURE", trapped("document.querySelector('b')"))
+
+    async def ask() -> Shot:
+        async with BrowserPool() as renderer:
+            with pytest.raises(PageError, match="cannot be measured: Error: trap"):
+                await renderer.render("<b>x")
+            return await renderer.render("<p>next")
+
+    assert run(ask()).boxes[1].text == "next"
+
+
+def test_where_no_page_can_be_measured_it_is_our_failure(
+    run: Any, chromium: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tab, "_MEASURE", trapped("true"))
+
+    async def ask() -> None:
+        async with BrowserPool() as renderer:
+            with pytest.raises(RenderError, match="a plain page cannot be measured"):
+                await renderer.render("<b>x")
+
+    run(ask())
+
+
+@pytest.mark.parametrize("answer", ['{"width": 1}', '{"boxes": ', "\ud800", "null", ""])
+def test_measures_that_make_no_sense_are_the_fault_of_the_page(
+    run: Any, chromium: None, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    real = tab.Tab._call
+
+    async def call(self: tab.Tab, function: str, argument: object = None) -> bytes:
+        assert self._visit is not None
+        return (
+            answer.encode("utf-8", "replace")
+            if "<b>" in self._visit.html
+            else await real(self, function, argument)
+        )
+
+    monkeypatch.setattr(tab.Tab, "_call", call)
+
+    async def ask() -> Shot:
+        async with BrowserPool() as renderer:
+            with pytest.raises(PageError):
+                await renderer.render("<b>x")
+            return await renderer.render("<p>next")
+
+    assert run(ask()).boxes[1].text == "next"
 
 
 @pytest.mark.slow
@@ -251,6 +371,48 @@ def test_a_killed_browser_is_replaced(run: Any, chromium: None) -> None:
 
     before, after = run(ask())
     assert before == after
+
+
+def child_processes() -> set[int]:
+    return {
+        int(pid)
+        for task in Path("/proc/self/task").iterdir()
+        for pid in (task / "children").read_text().split()
+    }
+
+
+def test_a_killed_driver_is_replaced(run: Any, chromium: None) -> None:
+    others = child_processes()
+
+    async def ask() -> tuple[Shot, Shot]:
+        async with BrowserPool() as renderer:
+            before = await renderer.render("<p>x")
+            [driver] = child_processes() - others
+            os.kill(driver, signal.SIGKILL)
+            return before, await renderer.render("<p>x")
+
+    before, after = run(ask())
+    assert before == after
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_tab_is_renewed_now_and_then(
+    run: Any, chromium: None, monkeypatch: pytest.MonkeyPatch, broken: bool
+) -> None:
+    monkeypatch.setattr(pool_module, "_PAGES_PER_TAB", 2)
+
+    async def close(self: tab.Tab) -> None:
+        raise ValueError("this tab cannot be closed")
+
+    if broken:
+        monkeypatch.setattr(tab.Tab, "close", close)
+
+    async def ask() -> list[Shot]:
+        async with BrowserPool() as renderer:
+            return [await renderer.render("<p>x") for _ in range(4)]
+
+    first, *others = run(ask())
+    assert others == [first] * 3
 
 
 def test_a_cancelled_page_does_not_spoil_the_next(run: Any, chromium: None) -> None:

@@ -11,7 +11,8 @@ LINK = '<link href="https://cdn.jsdelivr.net/npm/tailwindcss@2.2.19/dist/tailwin
     "page",
     [
         "",
-        f"<html>\n{LINK}\n<body class='flex'><header><img src='x'></header><style>p {{ color: red }}</style>",
+        f"<html>\n{LINK}\n<body class='flex'><header><img src='x'></header><style>p {{ color: red }}</style>"
+        "<style type='text/css'></style>",
         "<!DOCTYPE html><head><META charset=UTF-8><meta name='viewport' content='width=device-width, initial-scale=1'>"
         "<LINK rel=stylesheet href='x.css'/></head><form><input></form><svg><path d='M0 0'/></svg>",
     ],
@@ -33,6 +34,12 @@ def test_a_plain_page_leaves_no_trace(page: str) -> None:
         "<link/rel=preload/href=x>",
         "<meta\n<p>",
         "<script></script>",
+        "<style title=x>p { color: red }</style>",
+        "<svg><style\ntitle=x></style></svg>",
+        "<style type=text/css title=x></style>",
+        "<style media=print></style>",
+        "<input autofocus>",
+        "<img src=x loading = lazy>",
         "<base href=x>",
         "<iframe srcdoc=x></iframe>",
         "<video src=x>",

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from sweetrl.records import read_records
 from sweetrl.tasks.sources import read_tasks
+from sweetrl.types import Verdict
 
 TASKS = [
     {
@@ -221,6 +223,15 @@ def assert_refused(finished, complaint: str) -> None:
     assert complaint in finished.err
     assert finished.err.count("\n") == 1
     assert "Traceback" not in finished.err
+
+
+def test_an_answer_with_half_a_character_is_scored_like_any_other(sweetrl, tasks, tmp_path):
+    answers, verdicts = tmp_path / "answers.jsonl", tmp_path / "v.jsonl"
+    answers.write_text('{"task_id": "tasks-0", "answer": "\\ud800"}\n' * 2)
+    for _ in range(2):
+        finished = sweetrl("score", "--tasks", tasks, "--answers", answers, "-o", verdicts, "--no-check")
+        assert finished.code == 0
+    assert [verdict.reward for verdict in read_records(verdicts, Verdict)] == [0.0, 0.0]
 
 
 BAD_TASKS = {

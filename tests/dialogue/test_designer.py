@@ -1,13 +1,16 @@
 """The scripted designer on painted pages; `tests/e2e/test_frontend_road.py` shows it real ones."""
 
 import asyncio
+import tracemalloc
 
 import pytest
+from msgspec.structs import replace
 
 from pages.painted import WIDTH, PaintedPages, body, box, paint, shop
 from sweetrl.dialogue.colours import colour_name, wish
 from sweetrl.dialogue.designer import SATISFIED, ScriptedDesigner, describe, remark
 from sweetrl.dialogue.differences import Aspect, differences, striking
+from sweetrl.dialogue.elements import MOST_CHARACTERS, MOST_ELEMENTS, elements_of
 from sweetrl.errors import CollaboratorError, PageError, RenderError
 from sweetrl.types import (
     BackendSecret,
@@ -130,6 +133,54 @@ def test_without_a_page_it_says_what_it_wants_without_quoting():
 
 def test_a_page_that_cannot_be_shown_is_told_to_its_author():
     assert reply(BAD).text.startswith("Your page cannot be shown: it is empty.")
+
+
+UNREADABLE = replace(
+    shop(footer=False), boxes=tuple(replace(each, background="#\ud800zzzzz") for each in shop().boxes)
+)
+
+
+def test_a_page_that_it_cannot_read_is_told_to_its_author():
+    said = reply(DRAFT, UNREADABLE)
+    assert said.text.startswith("I cannot make out what is on your page. I want a page with a red header")
+    assert said.screenshot == picture_digest(UNREADABLE.png)
+
+
+def test_a_reference_that_it_cannot_read_is_not_the_agents_fault():
+    designer = ScriptedDesigner(PaintedPages({WANTED: UNREADABLE, DRAFT: shop()}))
+    with pytest.raises(ValueError, match="invalid literal"):
+        asyncio.run(designer.reply(TASK, [Message(Role.ASSISTANT, DRAFT)], seed=0))
+
+
+def test_the_words_of_an_element_are_those_inside_it_in_order_and_not_without_end():
+    shot = paint(
+        body(),
+        box("form", 0, 0, 500, 500, "one", parent=0),
+        box("p", 0, 0, 90, 20, "two", parent=1),
+        box("p", 0, 30, 90, 20, "hidden", parent=1, visible=False),
+        box("p", 0, 60, 90, 20, "three " * 400, parent=1),
+        box("p", 0, 90, 90, 20, "apart", parent=0),
+    )
+    form, *_, apart = elements_of(shot)
+    assert form.words.startswith("one two three three")
+    assert len(form.words) == MOST_CHARACTERS
+    assert apart.words == "apart"
+
+
+def test_deep_pages_full_of_words_take_no_more_than_their_words():
+    """What it holds for a page of 3,000 nested boxes of 2,000 characters is less than those characters twice."""
+    depth = 3000
+    boxes = [
+        body(),
+        *(box("div", 0, 0, 90, 20, "word " * 400, parent=at, depth=at + 1) for at in range(depth)),
+    ]
+    shot = Shot(png=b"", width=WIDTH, height=600, boxes=tuple(boxes))
+    tracemalloc.start()
+    found = elements_of(shot)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found) == MOST_ELEMENTS
+    assert most < 2 * depth * 2000
 
 
 def test_a_broken_browser_is_not_the_agents_fault():

@@ -21,7 +21,7 @@ from sweetrl.records import read_records
 from sweetrl.scoring.layout import LayoutSimilarity
 from sweetrl.tasks.mini_frontend import make_tasks
 from sweetrl.tasks.sources import read_tasks
-from sweetrl.types import Episode, FrontendSecret, Message, Role, Verdict, picture_digest
+from sweetrl.types import Ending, Episode, FrontendSecret, Message, Role, Verdict, picture_digest
 
 TASKS = "mini-frontend:test:4"
 
@@ -168,6 +168,50 @@ def test_tasks_check_renders_every_reference_and_names_the_defective(sweetrl, tm
     found = {defect["task_id"]: defect["reason"] for defect in report["defects"]}
     assert found == {"blank": "blank_page", "hungry": "incomplete_page"}
     assert [task.id for task in read_tasks(good)] == ["sound"]
+
+
+BROKEN_PAGES = {
+    "cut in a character": "<html><p>" + "a" * 1999 + "\U0001f600</html>",
+    "half a character": "<html><p>\ud800</html>",
+    "half a character in a configuration": "<html><script src='https://cdn.tailwindcss.com'></script><script>"
+    "tailwind.config = { theme: { extend: { colors: { b: '\\ud800' } } } }</script><body class=bg-b>x</html>",
+    "endless number": f"<html><link href='https://unpkg.com/tailwindcss@2.2.19/dist/tailwind.min.css' rel=stylesheet>"
+    f"<p>&#{'9' * 5000};</html>",
+}
+
+
+def test_no_broken_page_stops_dialogues_with_the_designer_or_their_scores(sweetrl, tmp_path):
+    pages = list(BROKEN_PAGES.values())
+
+    def reply(body: dict[str, Any], _: int) -> str:
+        turn = len(history_of(body)) // 2
+        return pages[turn] if turn < len(pages) else f"I WANT TO ANSWER: {pages[0]}"
+
+    with in_thread(HostileServer(reply=reply)) as server:
+        agent = ("--tasks", "mini-frontend:test:1", "--agent", f"openai:a@{server.url}", "--quiet")
+        ended = sweetrl("rollout", *agent, "--collaborator", "designer", "-o", tmp_path)
+    assert ended.code == 0, ended.err
+    [episode] = read_records(tmp_path / "episodes.jsonl", Episode)
+    assert (episode.ending, len(episode.turns)) == (Ending.ANSWERED, 5)
+    scored = sweetrl(
+        *("score", "--tasks", "mini-frontend:test:1", "--episodes", tmp_path / "episodes.jsonl"),
+        *("-o", tmp_path / "v.jsonl", "--quiet"),
+    )
+    assert scored.code == 0, scored.err
+
+
+def test_broken_pages_are_scored_and_so_are_the_answers_after_them(sweetrl, tmp_path):
+    [task] = read_tasks("mini-frontend:test:1")
+    answers, verdicts = tmp_path / "answers.jsonl", tmp_path / "v.jsonl"
+    given = [answer for page in BROKEN_PAGES.values() for answer in (page, task.secret.page)]
+    answers.write_text("".join(json.dumps({"task_id": task.id, "answer": each}) + "\n" for each in given))
+    scored = sweetrl(
+        "score", "--tasks", "mini-frontend:test:1", "--answers", answers, "-o", verdicts, "--quiet"
+    )
+    assert scored.code == 0, scored.err
+    rewards = [verdict.reward for verdict in read_records(verdicts, Verdict)]
+    assert rewards[1::2] == [1.0] * len(BROKEN_PAGES)
+    assert all(reward < 1 for reward in rewards[::2])
 
 
 def test_a_person_shows_pages_from_a_file_to_the_designer(sweetrl, monkeypatch, tmp_path):

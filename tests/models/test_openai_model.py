@@ -101,6 +101,11 @@ def test_a_message_that_is_not_text_is_a_model_error() -> None:
         run_with(HostileServer(), lambda model: model.complete(chat, n=1, sampling=Sampling(), seed=1))
 
 
+def test_half_a_surrogate_pair_in_a_reply_is_the_models_word_and_no_failure() -> None:
+    [completion] = run_with(HostileServer(reply=lambda *_: "x\ud83dy"))
+    assert completion.text == "x\ufffdy"
+
+
 # ---------------------------------------------------------------- samples and counting
 
 

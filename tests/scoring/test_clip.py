@@ -81,7 +81,7 @@ def test_many_comparisons_at_once_are_embedded_in_batches_each_picture_once(fold
 
 
 def test_the_name_tells_the_model_and_never_claims_to_be_the_default(folder):
-    assert ClipSimilarity.load(str(folder)).name == "clip-tiny-clip/1"
+    assert ClipSimilarity.load(str(folder)).name == "clip-tiny-clip/2"
 
 
 def test_a_broken_picture_is_our_failure_and_the_next_one_works(folder):

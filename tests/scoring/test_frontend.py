@@ -1,6 +1,7 @@
 """The frontend scorer, with painted pages in place of a browser."""
 
 import asyncio
+import math
 
 import pytest
 
@@ -8,6 +9,7 @@ from pages.painted import PaintedPages, shop
 from sweetrl.errors import DataError, PageError, RenderError, StageError
 from sweetrl.scoring.frontend import FrontendScorer, page_in
 from sweetrl.scoring.layout import LayoutSimilarity
+from sweetrl.scoring.similarity import Likeness
 from sweetrl.types import (
     BackendSecret,
     Ending,
@@ -60,7 +62,7 @@ def judged(answer: str | None, *, task: Task = TASK, similarity=None, keep=None,
 def test_the_reference_itself_earns_1_and_success():
     verdict = judged(REFERENCE)
     assert (verdict.reward, verdict.success, verdict.failure) == (1.0, True, None)
-    assert verdict.scorer == "frontend-layout/1"
+    assert verdict.scorer == "frontend-layout/2"
     assert verdict.answer_digest == digest(REFERENCE)
     assert (verdict.task_id, verdict.episode_id) == ("shop", "shop#0")
 
@@ -111,6 +113,25 @@ def test_a_similarity_that_fails_leaves_the_episode_unscored():
 
     verdict = judged(CLOSE, similarity=Broken())
     assert (verdict.reward, verdict.scorer) == (None, "frontend-broken/1")
+
+
+def test_a_page_that_cannot_be_compared_is_its_authors_fault_and_can_be_looked_at():
+    class Refusing(LayoutSimilarity):
+        async def compare(self, reference, answer):
+            raise PageError("no colour in it")
+
+    verdict = judged(CLOSE, similarity=Refusing(), keep=Album().keep)
+    assert (verdict.reward, verdict.failure, verdict.checks[0].detail) == (0.0, None, "no colour in it")
+    assert verdict.screenshots.answer == picture_digest(PAGES[CLOSE].png)
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf])
+def test_a_likeness_that_is_no_number_is_the_lowest_reward(score):
+    class Odd(LayoutSimilarity):
+        async def compare(self, reference, answer):
+            return Likeness(score)
+
+    assert judged(CLOSE, similarity=Odd()).reward == 0.0
 
 
 def test_a_failed_dialogue_stays_unscored_with_its_own_reason():

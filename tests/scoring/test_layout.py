@@ -1,4 +1,4 @@
-"""`layout/1` on pages painted without a browser."""
+"""`layout/2` on pages painted without a browser."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pages.painted import WIDTH, body, box, paint, shop
-from sweetrl.errors import RenderError
+from sweetrl.errors import PageError, RenderError
 from sweetrl.scoring.layout import MOST_BLOCKS, LayoutSimilarity, features_of, likeness
 from sweetrl.scoring.similarity import Likeness
 from sweetrl.types import Shot
@@ -120,6 +120,18 @@ def test_a_score_and_its_parts_are_between_0_and_1_and_symmetric(one, other):
     assert back.parts["shade"] == pytest.approx(found.parts["shade"])
 
 
-def test_a_broken_screenshot_is_our_failure():
-    with pytest.raises(RenderError, match="no readable picture"):
-        compare(shop(), Shot(png=b"no png", width=10, height=10))
+NO_PICTURE = Shot(png=b"no png", width=10, height=10)
+NO_COLOUR = Shot(
+    png=shop(footer=False).png,
+    width=WIDTH,
+    height=600,
+    boxes=(body(), box("p", 0, 0, 90, 20, "x", color="#\ud800\udfff")),
+)
+
+
+@pytest.mark.parametrize("broken", [NO_PICTURE, NO_COLOUR])
+def test_who_is_to_blame_depends_on_which_page_cannot_be_compared(broken):
+    with pytest.raises(PageError, match="cannot be compared"):
+        compare(shop(), broken)
+    with pytest.raises(RenderError, match="cannot be compared"):
+        compare(broken, shop())

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from sweetrl.protocols import Renderer
 from sweetrl.types import Shot, digest
 
+_BYTES_OF_A_BOX = 1000
+
 
 class RememberingRenderer:
     """A `Renderer` in front of another: the same page is rendered once while it is remembered.
@@ -15,7 +17,7 @@ class RememberingRenderer:
     """
 
     def __init__(self, renderer: Renderer, *, capacity_bytes: int = 256 << 20) -> None:
-        """`capacity_bytes` bounds the pictures that are kept; those not asked for the longest go first."""
+        """`capacity_bytes` bounds what is kept, about; pages not asked for the longest go first."""
         self._renderer = renderer
         self._capacity = capacity_bytes
         self._bytes = 0
@@ -45,7 +47,13 @@ class RememberingRenderer:
         finally:
             del self._pending[key]
         self._shots[key] = shot
-        self._bytes += len(shot.png)
+        self._bytes += _bytes_of(shot)
         while self._bytes > self._capacity:
-            self._bytes -= len(self._shots.popitem(last=False)[1].png)
+            self._bytes -= _bytes_of(self._shots.popitem(last=False)[1])
         return shot
+
+
+def _bytes_of(shot: Shot) -> int:
+    """About what it takes in memory: a page of thousands of elements can have a tiny picture."""
+    texts = [*(box.text for box in shot.boxes), *shot.blocked]
+    return len(shot.png) + _BYTES_OF_A_BOX * len(shot.boxes) + 4 * sum(map(len, texts))

@@ -87,6 +87,8 @@ class BrowserPool:
         try:
             return await self._attempts(worker, page)
         except PageError:
+            if worker.process is not None and not worker.process.usable:
+                await _end(worker)
             raise
         except BaseException:
             # Also when cancelled: the tab is in an unknown state.

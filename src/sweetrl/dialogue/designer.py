@@ -3,8 +3,11 @@
 It needs no model. What it says is true of the two pages, and it is satisfied when they look the same.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
 
 from sweetrl.dialogue import rules
 from sweetrl.dialogue.colours import colour_name
@@ -13,6 +16,8 @@ from sweetrl.dialogue.elements import elements_of
 from sweetrl.errors import CollaboratorError, PageError
 from sweetrl.protocols import Renderer
 from sweetrl.types import FrontendSecret, Message, Reply, Role, Shot, Task, picture_digest
+
+logger = logging.getLogger(__name__)
 
 SATISFIED = "That is what I had in mind. I have nothing to add."
 Keep = Callable[[bytes], str]
@@ -31,7 +36,7 @@ class ScriptedDesigner:
     @property
     def name(self) -> str:
         """How records call it."""
-        return "designer-quoting/1" if self._quote else "designer/1"
+        return "designer-quoting/2" if self._quote else "designer/2"
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:  # noqa: ARG002
         """The two most striking differences of distinct kinds between the last page shown and the wanted one."""
@@ -43,7 +48,17 @@ class ScriptedDesigner:
             shown = await self._renderer.render(page)
         except PageError as error:
             return Reply(f"Your page cannot be shown: {error}. {describe(reference)}")
-        return Reply(remark(reference, shown, quote=self._quote), self._keep(shown.png))
+        return Reply(self._remark(reference, shown), self._keep(shown.png))
+
+    def _remark(self, reference: Shot, shown: Shot) -> str:
+        """What it says about a draft; one that it trips over is its author's to mend, and the dialogue goes on."""
+        try:
+            return remark(reference, shown, quote=self._quote)
+        except Exception:
+            # Compared with itself it fails too if it is the reference that cannot be read.
+            remark(reference, replace(reference, png=b""), quote=self._quote)
+            logger.exception("the designer cannot read a page")
+            return f"I cannot make out what is on your page. {describe(reference)}"
 
 
 async def reference_shot(renderer: Renderer, task: Task) -> Shot:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from sweetrl.dialogue import colours
-from sweetrl.dialogue.elements import Element, align, elements_of
+from sweetrl.dialogue.elements import Element, align, elements_of, last_inside
 from sweetrl.types import Box, Shot
 
 
@@ -97,6 +97,8 @@ class _Pages:
         self._quote = quote
         self._wanted = elements_of(reference)
         self._shown = elements_of(answer)
+        self._last_wanted = last_inside(reference.boxes)
+        self._last_shown = last_inside(answer.boxes)
         self._pairs = [(self._wanted[i], self._shown[j]) for i, j in align(self._wanted, self._shown)]
 
     # ------------------------------------------------------------ finding
@@ -120,8 +122,12 @@ class _Pages:
     def following(self) -> Iterator[Difference]:
         """Sizes and places: of the innermost elements that differ, since those around them follow."""
         resized = [pair for pair in self._pairs if any(True for _ in self._size(*pair))]
-        around = {index for wanted, _ in resized for index in _ancestors(self._reference, wanted.index)}
-        inner = [pair for pair in resized if pair[0].index not in around]
+        indices = [wanted.index for wanted, _ in resized]
+        inner = [
+            pair
+            for pair in resized
+            if not any(pair[0].index < index <= self._last_wanted[pair[0].index] for index in indices)
+        ]
         for pair in inner:
             yield from self._size(*pair)
         if not inner:
@@ -148,10 +154,10 @@ class _Pages:
                 moved.append((wanted, same[0]))
                 missing.remove(wanted)
                 extra.remove(same[0])
-        outer = _outermost(self._reference, [wanted for wanted, _ in moved])
+        outer = _outermost(self._last_wanted, [wanted for wanted, _ in moved])
         return (
-            _outermost(self._reference, missing),
-            _outermost(self._answer, extra),
+            _outermost(self._last_wanted, missing),
+            _outermost(self._last_shown, extra),
             [(wanted, shown) for wanted, shown in moved if wanted in outer],
         )
 
@@ -160,8 +166,8 @@ class _Pages:
         turned = [
             (abs(one.index - wanted.index), one, other)
             for one, other in self._pairs
-            if not _related(self._reference, one.index, wanted.index)
-            and not _related(self._answer, other.index, shown.index)
+            if not _related(self._last_wanted, one.index, wanted.index)
+            and not _related(self._last_shown, other.index, shown.index)
             and _before(wanted.box, one.box) != _before(shown.box, other.box)
         ]
         if turned:
@@ -307,19 +313,18 @@ def _weight(aspect: Aspect, area: float) -> float:
     return float(_STRIKING[aspect] * max(area, 1.0) ** 0.25)
 
 
-def _ancestors(shot: Shot, index: int) -> Iterator[int]:
-    while (index := shot.boxes[index].parent) >= 0:
-        yield index
+def _related(last: Sequence[int], one: int, other: int) -> bool:
+    """Whether one of the two is inside the other, or they are the same."""
+    return max(one, other) <= last[min(one, other)]
 
 
-def _related(shot: Shot, one: int, other: int) -> bool:
-    return one == other or one in _ancestors(shot, other) or other in _ancestors(shot, one)
-
-
-def _outermost(shot: Shot, elements: list[Element]) -> list[Element]:
-    """Those that are inside none of the others."""
-    indices = {each.index for each in elements}
-    return [each for each in elements if not any(above in indices for above in _ancestors(shot, each.index))]
+def _outermost(last: Sequence[int], elements: list[Element]) -> list[Element]:
+    """Those, of elements in document order, that are inside none of the others."""
+    outer: list[Element] = []
+    for each in elements:
+        if not outer or each.index > last[outer[-1].index]:
+            outer.append(each)
+    return outer
 
 
 def _before(one: Box, other: Box) -> bool:

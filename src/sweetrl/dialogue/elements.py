@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sweetrl.types import Box, Shot
 
 MOST_ELEMENTS = 250
 """Of a page that has more, the first ones are looked at."""
+MOST_CHARACTERS = 1000
+"""Of the words in one element; no published page has an element with more."""
 
 _NOUNS = {
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), "heading"),
@@ -47,7 +50,12 @@ class Element:
     backdrop: str
     """The colour that it stands on; `#rrggbb`."""
     words: str
-    """All words in it, those of the elements inside included."""
+    """The words in it, those of the elements inside included, up to `MOST_CHARACTERS`."""
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """Its different words."""
+        return frozenset(self.words.split())
 
     @property
     def painted(self) -> bool:
@@ -101,14 +109,27 @@ def _backdrops(boxes: Sequence[Box]) -> list[str]:
 
 
 def _words(boxes: Sequence[Box]) -> list[str]:
-    """Of each box, with those inside it, in document order."""
-    said: list[list[tuple[int, str]]] = [
-        [(index, box.text)] if box.text and box.visible else [] for index, box in enumerate(boxes)
-    ]
+    """Of each box, with those inside it, in document order; cut, or deep pages would repeat theirs at every level."""
+    said = [box.text[:MOST_CHARACTERS] if box.visible else "" for box in boxes]
+    inside = [""] * len(boxes)
     for index in range(len(boxes) - 1, -1, -1):
-        if boxes[index].parent >= 0:
-            said[boxes[index].parent] += said[index]
-    return [" ".join(text for _, text in sorted(each)) for each in said]
+        said[index] = _joined(said[index], inside[index])
+        if (parent := boxes[index].parent) >= 0:
+            inside[parent] = _joined(said[index], inside[parent])
+    return said
+
+
+def _joined(one: str, other: str) -> str:
+    return f"{one} {other}"[:MOST_CHARACTERS] if one and other else one or other
+
+
+def last_inside(boxes: Sequence[Box]) -> list[int]:
+    """For each box the index of the last one inside it, or its own: in document order those between are inside too."""
+    last = list(range(len(boxes)))
+    for index in range(len(boxes) - 1, -1, -1):
+        if (parent := boxes[index].parent) >= 0:
+            last[parent] = max(last[parent], last[index])
+    return last
 
 
 def _stands_out(box: Box, backdrop: str) -> bool:
@@ -165,7 +186,7 @@ def _gain(one: Element, other: Element) -> float:
     if one.words == other.words:
         gain += _SAME_WORDS if one.words else _SAME_WORDS / 2
     elif one.words and other.words:
-        gain += _SAME_WORDS * _shared_words(one.words, other.words)
+        gain += _SAME_WORDS * _shared_words(one, other)
     return gain
 
 
@@ -175,6 +196,6 @@ def _closeness(one: Box, other: Box) -> float:
     return width * height
 
 
-def _shared_words(one: str, other: str) -> float:
-    mine, theirs = set(one.split()), set(other.split())
-    return len(mine & theirs) / len(mine | theirs)
+def _shared_words(one: Element, other: Element) -> float:
+    shared = len(one.vocabulary & other.vocabulary)
+    return shared / (len(one.vocabulary) + len(other.vocabulary) - shared)

@@ -17,6 +17,8 @@ from sweetrl.types import Shot, picture_digest
 BATCH = 16
 """Pictures embedded at a time."""
 _EMBEDDINGS_KEPT = 1 << 16
+_WIDEST = 100
+"""How many times its height a picture may be wide."""
 
 
 class ClipSimilarity:
@@ -47,7 +49,7 @@ class ClipSimilarity:
         except (OSError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise DataError(f"clip:{path_or_id} cannot be loaded: {reason}") from error
-        return cls(model, processor, name=f"clip-{Path(path_or_id).name}/1")
+        return cls(model, processor, name=f"clip-{Path(path_or_id).name}/2")
 
     @property
     def name(self) -> str:
@@ -104,9 +106,11 @@ class ClipSimilarity:
         """One unit vector per picture."""
         import torch
 
-        inputs = self._processor(images=[_opened(png) for png in pngs], return_tensors="pt")
+        # One at a time: sixteen pictures of the largest size would take gigabytes before they are made small.
+        inputs = [self._processor(images=_opened(png), return_tensors="pt")["pixel_values"] for png in pngs]
         with torch.inference_mode():
-            features = self._model.get_image_features(**inputs.to(self._model.device)).pooler_output
+            pixels = torch.cat(inputs).to(self._model.device)
+            features = self._model.get_image_features(pixel_values=pixels).pooler_output
         return torch.nn.functional.normalize(features.float(), dim=-1).cpu().numpy().astype("float64")
 
 
@@ -114,6 +118,12 @@ def _opened(png: bytes) -> Any:
     from PIL import Image
 
     try:
-        return Image.open(io.BytesIO(png)).convert("RGB")
+        picture = Image.open(io.BytesIO(png)).convert("RGB")
     except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise RenderError(f"a screenshot is no readable picture: {error}") from error
+    width, height = picture.size
+    if width <= _WIDEST * height:
+        return picture
+    # Only its middle counts. The processor would first enlarge a page of one pixel's height to a hundred million.
+    middle = (width - _WIDEST * height) // 2
+    return picture.crop((middle, 0, middle + _WIDEST * height, height))

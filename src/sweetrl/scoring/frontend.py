@@ -5,6 +5,7 @@ or a reference that cannot be shown, leaves the episode unscored.
 """
 
 import asyncio
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -93,7 +94,13 @@ class FrontendScorer:
             return _unusable(str(shown), self._kept(reference))
         if isinstance(shown, BaseException):
             raise shown
-        likeness = await self._similarity.compare(reference, shown)
+        try:
+            likeness = await self._similarity.compare(reference, shown)
+        except PageError as error:
+            return _unusable(str(error), self._kept(reference, shown))
+        if not math.isfinite(likeness.score):
+            # Stored, it would be read as unscored.
+            return _unusable("the page cannot be compared", self._kept(reference, shown))
         return _Judgement(likeness.score, _checks(likeness), self._kept(reference, shown))
 
     def _kept(self, reference: Shot, answer: Shot | None = None) -> Screenshots | None:

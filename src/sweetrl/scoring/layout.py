@@ -1,4 +1,4 @@
-"""`layout/1`: how alike two pages look, by what their elements paint and by their pixels.
+"""`layout/2`: how alike two pages look, by what their elements paint and by their pixels.
 
 Three looks at the pages are averaged. The blocks that elements paint (areas, pictures, lines of text) are
 matched one to one by kind, place, size and colour, whatever the words in them; the colours of the pixels are
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweetrl.errors import MissingExtra, RenderError
+from sweetrl.errors import MissingExtra, PageError, RenderError
 from sweetrl.scoring.similarity import Likeness
 from sweetrl.types import Box, Shot, picture_digest
 
@@ -69,7 +69,7 @@ class Features:
 class LayoutSimilarity:
     """The similarity that needs no model."""
 
-    name = "layout/1"
+    name = "layout/2"
 
     def __init__(self) -> None:
         self._features: OrderedDict[str, Features] = OrderedDict()
@@ -87,10 +87,20 @@ class LayoutSimilarity:
             return Likeness(1.0, dict.fromkeys((*ASPECTS, "text", "completeness", "palette", "shade"), 1.0))
         key = picture_digest(reference.png)
         if (known := self._features.get(key)) is None:
-            known = self._features[key] = features_of(reference)
+            known = self._features[key] = _readable(reference, RenderError)
             if len(self._features) > _FEATURES_KEPT:
                 self._features.popitem(last=False)
-        return likeness(known, features_of(answer))
+        return likeness(known, _readable(answer, PageError))
+
+
+def _readable(shot: Shot, blame: type[PageError | RenderError]) -> Features:
+    """The features of a page. Whatever its picture or its boxes do to the code below is that page's failure."""
+    try:
+        return features_of(shot)
+    except MissingExtra:
+        raise
+    except Exception as error:
+        raise blame(f"the page cannot be compared: {type(error).__name__}: {error}") from error
 
 
 def likeness(reference: Features, answer: Features) -> Likeness:
@@ -119,10 +129,7 @@ def _open(shot: Shot) -> Any:
         from PIL import Image
     except ImportError:
         raise MissingExtra("comparing pages", "browser") from None
-    try:
-        return Image.open(io.BytesIO(shot.png)).convert("RGB")
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise RenderError(f"a screenshot is no readable picture: {error}") from error
+    return Image.open(io.BytesIO(shot.png)).convert("RGB")
 
 
 # ---------------------------------------------------------------- blocks

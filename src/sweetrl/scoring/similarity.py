@@ -25,7 +25,10 @@ class Similarity(Protocol):
         ...
 
     async def compare(self, reference: Shot, answer: Shot) -> Likeness:
-        """How alike the answer is to the reference. `StageError` if the measure itself fails."""
+        """How alike the answer is to the reference.
+
+        `PageError` if the answer's page cannot be compared, `StageError` if the measure itself or the reference fails.
+        """
         ...
 
     async def close(self) -> None:
