@@ -149,6 +149,7 @@ EVERYTHING = (
     "agent.prompt=recipe.toml",
     "collaborator={model='scripted:unsure', temperature=0, max_tokens=3}",
     "pairs={rule='all', margin=0.5}",
+    "scoring={turn_cost=0.05}",
 )
 
 

@@ -64,6 +64,10 @@ critic = "zero"
 learner = "sweet"
 critic = "oracle"
 table = "ablations"
+[methods.alone]
+learner = "none"
+single_turn = true
+table = "ablations"
 [best_of]
 n = [1, 4]
 critics = ["sweet", "zero"]
@@ -195,6 +199,20 @@ def test_critics_without_training_are_told_of_the_reference_as_others_are(planne
     assert option(planned, "seed-0/ranked/zero", "--critic-prompt") == "privileged-mini"
     assert option(planned, "seed-0/critics/sweet", "--critic-prompt") == "privileged-mini"
     assert "--critic-prompt" not in words(planned, "seed-0/ranked/sweet")
+
+
+def test_a_single_turn_has_nobody_to_talk_to(planned: Plan) -> None:
+    arguments = words(planned, "seed-0/evaluations/alone")
+    assert "--single-turn" in arguments
+    assert not [word for word in arguments if word.startswith("--collaborator")]
+
+
+def test_the_price_of_turns_holds_for_what_is_learnt_from_and_for_evaluations(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(output=tmp_path / "run"))
+    planned = plan(load_study(path, ["scoring.turn_cost=0.05"]))
+    for name in ("seed-0/verdicts", "seed-0/evaluations/base", "seed-0/evaluations/dpo"):
+        assert option(planned, name, "--turn-cost") == "0.05"
 
 
 def test_an_oracle_ranks_by_values(planned: Plan) -> None:

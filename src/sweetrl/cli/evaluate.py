@@ -35,7 +35,7 @@ from sweetrl.cli.rollout import (
     player_of,
 )
 from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
-from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption
+from sweetrl.cli.workers import IsolationOption, ModeOption, TurnCostOption, WorkersOption
 
 if TYPE_CHECKING:
     from sweetrl.evaluation.metrics import FactTracker
@@ -76,6 +76,7 @@ def evaluate(
     mode: ModeOption = "module",
     isolation: IsolationOption = None,
     similarity: SimilarityOption = "layout",
+    turn_cost: TurnCostOption = 0.0,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -107,12 +108,18 @@ def evaluate(
     silent = quiet or json
     interrupts.run(hold(plan, tasks, output, quiet=silent)).tell(quiet=silent)
     bench = {"workers": workers, "mode": mode, "isolation": isolation, "similarity": similarity}
-    run, kind = _measured(tasks, output, bench, turn_limit=turn_limit, silent=silent)
+    run, kind = _measured(tasks, output, bench, turn_limit=turn_limit, turn_cost=turn_cost, silent=silent)
     _report(run, kind, output, json=json, quiet=quiet)
 
 
 def _measured(
-    source: str, folder: Path, bench_options: dict[str, Any], *, turn_limit: int, silent: bool
+    source: str,
+    folder: Path,
+    bench_options: dict[str, Any],
+    *,
+    turn_limit: int,
+    turn_cost: float,
+    silent: bool,
 ) -> "tuple[RunMetrics, Kind]":
     """Score the dialogues of a folder and keep the figures; those, and the kind of the tasks."""
     import msgspec
@@ -124,7 +131,7 @@ def _measured(
     dialogues = Source(known, None, episodes)
     total, kind = dialogues.validate()
     with opened_bench(kind, **bench_options, screenshots=folder / SCREENSHOTS) as bench:
-        judge(dialogues, total, verdicts, bench, silent=silent)
+        judge(dialogues, total, verdicts, bench, turn_cost=turn_cost, silent=silent)
     run = _figures(known, episodes, verdicts, turn_limit)
     write_atomically(folder / METRICS, msgspec.json.format(msgspec.json.encode(run)) + b"\n")
     return run, kind

@@ -87,16 +87,20 @@ def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
     )
 
 
-def judge(source: Source, total: int, output: Path, bench: Bench, *, silent: bool) -> dict[str, float]:
+def judge(
+    source: Source, total: int, output: Path, bench: Bench, *, turn_cost: float = 0.0, silent: bool
+) -> dict[str, float]:
     """Score what is not yet in the output; how much that was, and how fast."""
     config = {**bench.settings, "tasks": _digest(source.tasks)}
+    if turn_cost:
+        config["turn_cost"] = turn_cost
     with _open_verdicts(output, config) as log:
         if log.repaired and not silent:
             console.note(f"{output}: {log.repaired}")
         before, started = len(log), time.monotonic()
         try:
             with console.progress("scoring", total, done=before, quiet=silent) as advance:
-                interrupts.run(_append_verdicts(source, bench, log, advance))
+                interrupts.run(_append_verdicts(source, bench, turn_cost, log, advance))
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"{len(log)} of {total} scored") from None
         log.finish()
@@ -110,16 +114,22 @@ def judge(source: Source, total: int, output: Path, bench: Bench, *, silent: boo
 
 
 async def _append_verdicts(
-    source: Source, bench: Bench, log: "RecordLog[Verdict]", advance: Callable[[int], None]
+    source: Source,
+    bench: Bench,
+    turn_cost: float,
+    log: "RecordLog[Verdict]",
+    advance: Callable[[int], None],
 ) -> None:
     from contextlib import aclosing
 
     from sweetrl.scoring.batches import score_in_order
+    from sweetrl.scoring.turn_cost import PricedScorer
     from sweetrl.types import digest
 
     missing = (item for item in source if not log.has(item[1].id, digest(item[1].answer)))
     async with bench.opened() as scorer:
-        verdicts = score_in_order(missing, scorer, concurrency=bench.workers)
+        priced = PricedScorer(scorer, turn_cost) if turn_cost else scorer
+        verdicts = score_in_order(missing, priced, concurrency=bench.workers)
         async with aclosing(verdicts) as stream:
             async for verdict in stream:
                 log.append(verdict.episode_id, verdict)

@@ -106,6 +106,12 @@ def evaluation_stage(
     `policy` is what the agent is made of, whether it is opened here or served elsewhere.
     """
     options = _dialogue_options(recipe, tasks, agent, recipe.evaluation.attempts) | (drafts or {})
+    options["turn-cost"] = recipe.scoring.turn_cost or None
+    if recipe.evaluation.single_turn:
+        nobody = player_options("collaborator", recipe.collaborator)
+        options = {name: value for name, value in options.items() if name not in nobody} | {
+            "single-turn": True
+        }
     return command_stage("evaluate", options, folder, reads=() if policy is None else (policy,))
 
 
@@ -129,7 +135,11 @@ class _Road:
         recipe = self._recipe
         if recipe.episodes is None:
             yield self._rollout()
-        given = {"tasks": recipe.tasks.train, "episodes": self._episodes}
+        given = {
+            "tasks": recipe.tasks.train,
+            "episodes": self._episodes,
+            "turn-cost": recipe.scoring.turn_cost or None,
+        }
         yield command_stage("score", given, self._places.verdicts)
         if self._needs_pairs:
             yield command_stage(

@@ -11,7 +11,7 @@ from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.figures import percent_with_interval
 from sweetrl.cli.judging import Bench, Source, judge, opened_bench
 from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
-from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption
+from sweetrl.cli.workers import IsolationOption, ModeOption, TurnCostOption, WorkersOption
 
 if TYPE_CHECKING:
     from sweetrl.evaluation.fairness import FairnessReport
@@ -57,6 +57,7 @@ def score(
     mode: ModeOption = "module",
     isolation: IsolationOption = None,
     similarity: SimilarityOption = "layout",
+    turn_cost: TurnCostOption = 0.0,
     screenshots: ScreenshotsFlag = True,
     against: AgainstOption = None,
     check: CheckFlag = True,
@@ -85,7 +86,7 @@ def score(
         similarity=similarity,
         screenshots=output.parent / SCREENSHOTS if screenshots else None,
     ) as bench:
-        speed = judge(source, total, output, bench, silent=silent)
+        speed = judge(source, total, output, bench, turn_cost=turn_cost, silent=silent)
         judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
         defective = _defective(judged, bench, silent=silent) if check else None
     fairness = None if episodes is None else fairness_of(known, episodes, output)

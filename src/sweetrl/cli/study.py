@@ -261,12 +261,15 @@ class _Seed:
             agent=branch.agent,
             collaborator=study.collaborator,
             rollout=study.rollout,
+            scoring=study.scoring,
             pairs=study.pairs,
             critic=_trained(chosen, study.base_model) if chosen is not None and chosen.trained else None,
             candidates=_candidates(study, chosen, _values_of(branch.places(method, critic).ranked)),
             turn_pairs=settings.turn_pairs,
             policy=TrainSettings(**msgspec.structs.asdict(settings.policy), model=model),
-            evaluation=EvaluationSettings(attempts=study.evaluation.attempts),
+            evaluation=EvaluationSettings(
+                attempts=study.evaluation.attempts, single_turn=settings.single_turn
+            ),
             estimate=study.estimate,
         )
 

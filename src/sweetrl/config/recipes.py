@@ -44,6 +44,13 @@ class RolloutSettings(Section, frozen=True, kw_only=True):
     """Ask the collaborator again when a reply gives code away."""
 
 
+class ScoringSettings(Section, frozen=True, kw_only=True):
+    """How dialogues are scored."""
+
+    turn_cost: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Taken off the reward for each turn before the answer, in training and in evaluation."""
+
+
 class PairSettings(Section, frozen=True, kw_only=True):
     """How dialogues are paired."""
 
@@ -147,6 +154,8 @@ class EvaluationSettings(Section, frozen=True, kw_only=True):
     agent: Name | None = None
     """Where the policy is served; without it, it runs in the command's process."""
     attempts: Positive = 1
+    single_turn: bool = False
+    """Without a dialogue: the first message is the answer."""
 
 
 class ServerSettings(Section, frozen=True, kw_only=True):
@@ -192,6 +201,7 @@ class Recipe(Section, frozen=True, kw_only=True):
     agent: PlayerSettings
     collaborator: PlayerSettings
     rollout: RolloutSettings = RolloutSettings()
+    scoring: ScoringSettings = ScoringSettings()
     pairs: PairSettings = PairSettings()
     critic: CriticSettings | None = None
     candidates: CandidateSettings = CandidateSettings()

@@ -20,6 +20,7 @@ from sweetrl.config.recipes import (
     PlayerSettings,
     Positive,
     RolloutSettings,
+    ScoringSettings,
     Section,
     TrainNumbers,
     TurnPairSettings,
@@ -82,6 +83,8 @@ class StudyMethod(Section, frozen=True, kw_only=True):
     """The method whose policy the training starts from, and is compared with; the agent itself if not given."""
     policy: TrainNumbers = TrainNumbers()
     turn_pairs: TurnPairSettings = TurnPairSettings()
+    single_turn: bool = False
+    """Evaluate it without a dialogue: the first message is the answer."""
     table: Literal["main", "ablations"] = "main"
     """Which table of the results it is in."""
     against: Name | None = None
@@ -149,6 +152,7 @@ class Study(Section, frozen=True, kw_only=True):
     agent: PlayerSettings
     collaborator: PlayerSettings
     rollout: RolloutSettings = RolloutSettings()
+    scoring: ScoringSettings = ScoringSettings()
     pairs: PairSettings = PairSettings()
     critic: CriticNumbers = CriticNumbers()
     """What all critics share."""
