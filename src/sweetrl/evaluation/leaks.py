@@ -1,9 +1,10 @@
 """Finds code of the reference in what a collaborator says.
 
-Two detectors mark tokens of the reference as carried by a reply. Token n-grams find copied text, whatever its
+Detectors mark tokens of the reference as carried by a reply. Token n-grams find copied text, whatever its
 layout. Parsed code finds expressions and statements that are too short for n-grams, or differ in quotes,
-spaces and brackets. Neither counts what was in the request or what the agent said first, nor English: a match
-without any symbol of code is an accident of language.
+spaces and brackets. Letters and shapes find code that was spelt out or renamed. All look at the reply and at
+what is left of it without disguises, in lower case. None counts what was in the request or what the agent said
+first, nor English: a match without any symbol of code is an accident of language.
 """
 
 import ast
@@ -13,49 +14,26 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
+from sweetrl.evaluation.code_tokens import GRAM, MIN_WEIGHT, Token, grams, tokenize, tokenize_source, weight
+from sweetrl.evaluation.disguises import normal, undisguised
+from sweetrl.evaluation.shapes import SHAPE, Shape, Spelling, letters, shapes
 from sweetrl.syntax import parse
 from sweetrl.types import BackendSecret, Message, Role, Task
 
-GRAM = 4
-"""Tokens that must agree in a row. Shorter copies are left to the parser."""
 LONG_RUN = 10
 """Tokens in a row that are no accident even without a symbol of code."""
-MIN_WEIGHT = 3
-"""Names, literals and operators that code must have: `weight > 2` has three, `len(items)` two."""
-
-_STRING = r"""(?P<string>(?<![\w'"])(?:[rbfuRBFU]{1,2})?
-    (?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'(?!\w)))"""
-_REST = r"""|(?P<number>\d[\d_]*(?:\.\d+)?(?:[eE][-+]?\d+)?)
-    |(?P<name>[^\W\d]\w*)
-    |(?P<symbol>\*\*=|//=|>>=|<<=|[-+*/%@&|^=<>!:]=|->|\*\*|//|<<|>>|[^\s\w`])"""
-_SPOKEN = re.compile(_STRING + _REST, re.VERBOSE)
-# In sources `#` starts a comment; in speech it may be a heading or a number.
-_SOURCE = re.compile(r"(?P<comment>\#[^\n]*)|" + _STRING + _REST, re.VERBOSE)
 
 MAX_RUN = 40
 """Longest run of known tokens in plain prose that is parsed; a longer one is a copy, which n-grams find."""
 _TRIM = 3
 """Words of prose that may cling to either end of unmarked code."""
 
-_PUNCTUATION = frozenset(".,:;!?'\"()-/…’“”")
-"""Symbols that prose has too. Between two words without a space, `.` and `(` are code all the same."""
-_LAYOUT = frozenset("()[]{},.:")
 _PAGE_TEXT = re.compile(r"(?<=>)[^<>]+(?=<)")
 _FENCE = re.compile(r"```[\w+-]*\n?(.*?)(?:```|\Z)", re.DOTALL)
-_INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_CODE_LIKE = re.compile(r"[=<>+*%_\[\]{}]|\w[.(]\w")
+_LINE = re.compile(r"\S(?:[^\n]*\S)?")
+_INLINE = re.compile(r"(?<!`)`[ \t]*([^`\n]+?)[ \t]*`(?!`)")
 _COMPOUND = re.compile(r"(if|elif|else|for|while|with|try|except|finally|def|class)\b.*:\s*$", re.DOTALL)
-
-
-class Token(NamedTuple):
-    """One token of code or speech."""
-
-    text: str
-    start: int
-    end: int
-    word: bool
-    """A name or a literal."""
-    symbolic: bool
-    """Something that prose does not have."""
 
 
 class Leak(NamedTuple):
@@ -65,53 +43,6 @@ class Leak(NamedTuple):
     """The pieces of the reply in question."""
     carried: frozenset[int]
     """Positions of the reference's tokens."""
-
-
-# ---------------------------------------------------------------- tokens
-
-
-def tokenize(text: str) -> list[Token]:
-    """The tokens of speech."""
-    return list(_tokens(_SPOKEN, text))
-
-
-def _tokens(pattern: re.Pattern[str], text: str, offset: int = 0) -> Iterator[Token]:
-    for match in pattern.finditer(text):
-        kind, found = match.lastgroup, match[0]
-        if kind == "comment":
-            continue
-        start, end = match.start(), match.end()
-        yield Token(
-            _unquoted(found) if kind == "string" else found,
-            start + offset,
-            end + offset,
-            word=kind != "symbol",
-            symbolic=_is_symbolic(kind, found, text, start, end),
-        )
-
-
-def _unquoted(literal: str) -> str:
-    """A string literal with its quotes made double, its prefix dropped."""
-    body = literal.lstrip("rbfuRBFU")
-    width = 3 if body[:3] in ('"""', "'''") and len(body) >= 6 else 1
-    return f'"{body[width:-width]}"'
-
-
-def _is_symbolic(kind: str | None, found: str, text: str, start: int, end: int) -> bool:
-    if kind == "name":
-        return "_" in found.strip("_")
-    if kind != "symbol":
-        return False
-    if found not in _PUNCTUATION:
-        return True
-    before = text[start - 1 : start]
-    if found == "(":
-        return before.isalnum() or before == "_"
-    return found == "." and before.isidentifier() and text[end : end + 1].isidentifier()
-
-
-def _grams(tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    return zip(*(tokens[shift:] for shift in range(GRAM)), strict=False)
 
 
 # ---------------------------------------------------------------- the reference
@@ -129,17 +60,22 @@ class Reference:
 
     def __init__(self, source: str, *, is_page: bool = False) -> None:
         """The tags of a page are its code, and the text between them is not."""
+        source = _folded(source)
         tree = None if is_page else parse(source)
         prose = [match.span() for match in _PAGE_TEXT.finditer(source)] if is_page else []
         if tree is not None:
             prose = list(_docstrings(tree, source))
-        found = _tokens(_SOURCE, source)
+        found = tokenize_source(source)
         self.tokens = [token for token in found if not any(a <= token.start < b for a, b in prose)]
         self.texts = [token.text for token in self.tokens]
         self.vocabulary = frozenset(self.texts)
         self.grams: dict[tuple[str, ...], list[int]] = {}
-        for position, gram in enumerate(_grams(self.texts)):
+        for position, gram in enumerate(grams(self.texts)):
             self.grams.setdefault(gram, []).append(position)
+        self.spelling = Spelling(self.tokens)
+        self.shapes: dict[Shape, list[int]] = {}
+        for position, shape in shapes(self.tokens) if tree is not None else ():
+            self.shapes.setdefault(shape, []).append(position)
         self.nodes: dict[int, list[_Span]] = {}
         if tree is not None:
             self._index(tree, source)
@@ -157,11 +93,11 @@ class Reference:
 
     def _add(self, key: int, start: int, end: int) -> None:
         span = self.tokens[start:end]
-        weight = _weight(span)
+        heavy = weight(span)
         # A hyphen or a slash is an operator once it stands in code that was parsed.
         symbolic = any(token.symbolic or token.text in ("-", "/") for token in span)
-        if weight >= MIN_WEIGHT:
-            self.nodes.setdefault(key, []).append(_Span(start, end, weight, symbolic))
+        if heavy >= MIN_WEIGHT:
+            self.nodes.setdefault(key, []).append(_Span(start, end, heavy, symbolic))
 
 
 def reference_of(task: Task) -> Reference:
@@ -230,19 +166,29 @@ class Said:
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._grams: set[tuple[str, ...]] = set()
+        self._shapes: set[Shape] = set()
         self._stream = "\x00"
+        self.letters = ""
         for text in texts:
             self.add(text)
 
     def add(self, text: str) -> None:
         """One more message."""
-        tokens = [token.text for token in tokenize(text)]
-        self._grams.update(_grams(tokens))
-        self._stream += "\x00".join(tokens) + "\x00"
+        for version in dict.fromkeys((_folded(text), _folded(normal(text)))):
+            tokens = tokenize(version)
+            texts = [token.text for token in tokens]
+            self._grams.update(grams(texts))
+            self._shapes.update(shape for _, shape in shapes(tokens))
+            self._stream += "\x00".join(texts) + "\x00"
+            self.letters += letters(version) + "\x00"
 
     def has_gram(self, gram: tuple[str, ...]) -> bool:
         """Whether these tokens occurred in a row."""
         return gram in self._grams
+
+    def has_shape(self, shape: Shape) -> bool:
+        """Whether code of this shape occurred."""
+        return shape in self._shapes
 
     def has(self, tokens: Sequence[str]) -> bool:
         """Whether these tokens occurred in a row, however many."""
@@ -254,17 +200,30 @@ class Said:
 
 def find_leak(reference: Reference, text: str, said: Said) -> Leak:
     """What the reply `text` carries of the reference beyond what was `said`."""
-    tokens = _spoken_tokens(reference, text)
     fragments: dict[str, None] = {}
     carried: set[int] = set()
-    for start, end, positions in _copied_runs(reference, tokens, said):
-        fragments[text[tokens[start].start : tokens[end - 1].end]] = None
-        carried |= positions
-    for source, marked in _candidates(reference, text, tokens):
-        for span in _known_code(reference, source, said, marked=marked):
-            fragments[source] = None
-            carried |= set(range(span.start, span.end))
+    for number, version in enumerate(undisguised(text, reference.vocabulary)):
+        if number and not _CODE_LIKE.search(version):
+            continue  # most replies are prose, and prose is prose in any order
+        for fragment, positions in _pieces(reference, version, said):
+            if not positions <= carried:
+                fragments[fragment] = None
+                carried |= positions
     return Leak(tuple(fragments), frozenset(carried))
+
+
+def _pieces(reference: Reference, text: str, said: Said) -> Iterator[tuple[str, set[int]]]:
+    """Pieces of the text with what they carry of the reference."""
+    shown, text = text, _folded(text)
+    tokens = _spoken_tokens(reference, text)
+    for start, end, positions in _copied_runs(reference, tokens, said):
+        yield shown[tokens[start].start : tokens[end - 1].end], positions
+    for start, end, marked in _candidates(reference, text, tokens) if reference.nodes else ():
+        for span in _known_code(reference, text[start:end], said, marked=marked):
+            yield shown[start:end], set(range(span.start, span.end))
+    for start, positions in _renamed_runs(reference, tokens, said):
+        yield shown[tokens[start].start : tokens[start + SHAPE - 1].end], positions
+    yield from reference.spelling.find(letters(text), said.letters)
 
 
 def leaks_code(task: Task, history: Sequence[Message], text: str) -> bool:
@@ -284,13 +243,21 @@ def secret_positions(reference: Reference, request: str) -> frozenset[int]:
     return frozenset(range(len(reference.tokens))) - known
 
 
+def _folded(text: str) -> str:
+    """The text in lower case, every character in its place."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(each.lower() if len(each.lower()) == 1 else each for each in text)
+
+
 def _spoken_tokens(reference: Reference, text: str) -> list[Token]:
     """The tokens of a reply. A quotation that is no literal of the reference may hold code: look inside."""
     found: list[Token] = []
     for token in tokenize(text):
         if token.text[0] == '"' and len(token.text) > 1 and token.text not in reference.vocabulary:
             inside = text[token.start + 1 : token.end - 1]
-            found += _tokens(_SPOKEN, inside, offset=token.start + 1)
+            found += tokenize(inside, offset=token.start + 1)
         else:
             found.append(token)
     return found
@@ -300,36 +267,44 @@ def _copied_runs(
     reference: Reference, tokens: Sequence[Token], said: Said
 ) -> Iterator[tuple[int, int, set[int]]]:
     """Maximal runs of the reply, first and last token, with what they cover of the reference."""
-    grams = list(_grams([token.text for token in tokens]))
-    fresh = [at for at, gram in enumerate(grams) if gram in reference.grams and not said.has_gram(gram)]
+    spoken = list(grams([token.text for token in tokens]))
+    fresh = [at for at, gram in enumerate(spoken) if gram in reference.grams and not said.has_gram(gram)]
     for _, group in groupby(enumerate(fresh), key=lambda pair: pair[1] - pair[0]):
         run = [at for _, at in group]
         if _is_code(tokens[run[0] : run[-1] + GRAM]):
-            hits = [hit for at in run for hit in reference.grams[grams[at]]]
+            hits = [hit for at in run for hit in reference.grams[spoken[at]]]
             yield run[0], run[-1] + GRAM, {hit + shift for hit in hits for shift in range(GRAM)}
+
+
+def _renamed_runs(
+    reference: Reference, tokens: Sequence[Token], said: Said
+) -> Iterator[tuple[int, set[int]]]:
+    """Runs of the reply that the reference has under other names. Those with the same names are copied runs."""
+    for start, shape in shapes(tokens) if reference.shapes else ():
+        texts = [token.text for token in tokens[start : start + SHAPE]]
+        hits = () if said.has_shape(shape) else reference.shapes.get(shape, ())
+        for hit in hits:
+            if reference.texts[hit : hit + SHAPE] != texts:
+                yield start, set(range(hit, hit + SHAPE))
 
 
 def _is_code(run: Sequence[Token]) -> bool:
     if len(run) >= LONG_RUN:
         return True
-    return any(token.symbolic for token in run) and _weight(run) >= MIN_WEIGHT
-
-
-def _weight(tokens: Sequence[Token]) -> int:
-    return sum(token.word or token.text not in _LAYOUT for token in tokens)
+    return any(token.symbolic for token in run) and weight(run) >= MIN_WEIGHT
 
 
 # ---------------------------------------------------------------- parsed code
 
 
-def _candidates(reference: Reference, text: str, tokens: Sequence[Token]) -> Iterator[tuple[str, bool]]:
-    """Pieces of a reply that may be code, and whether the speaker marked them as such."""
-    for match in _FENCE.finditer(text):
-        yield from ((line.strip(), True) for line in match[1].splitlines() if line.strip())
-    for match in _INLINE.finditer(text):
-        yield match[1].strip(), True
+def _candidates(reference: Reference, text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, bool]]:
+    """Where pieces of a reply stand that may be code, and whether the speaker marked them as such."""
+    for block in _FENCE.finditer(text):
+        yield from ((*line.span(), True) for line in _LINE.finditer(text, *block.span(1)))
+    for inline in _INLINE.finditer(text):
+        yield *inline.span(1), True
     for start, end in _known_runs(reference, tokens):
-        yield text[tokens[start].start : tokens[end - 1].end], False
+        yield tokens[start].start, tokens[end - 1].end, False
 
 
 def _known_runs(reference: Reference, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:

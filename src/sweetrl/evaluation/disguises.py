@@ -1,0 +1,200 @@
+"""Takes the disguises off a text: whatever may be hidden in it, as texts to search for code.
+
+Each way of hiding is undone by one function. None of them can invent code of a particular reference, so
+decoding where nothing is hidden costs time and nothing else. Every step is linear in the text, and long texts
+are cut: a reply has 400 or 1000 characters.
+"""
+
+import binascii
+import codecs
+import html
+import re
+import string
+import unicodedata
+import zlib
+from base64 import b32decode
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from urllib.parse import unquote
+
+LONGEST = 1 << 14
+"""Characters of a text that are looked at."""
+_DEPTH = 2
+"""How often what was decoded is decoded again: base64 in base64."""
+_SHORTEST = 8
+"""Bytes of readable text that a decoding must give."""
+_MOST_INFLATED = 1 << 14
+
+_LOOKALIKES = str.maketrans(
+    "авеёкмнорстухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅοανρτυικεΑΒΕΖΗΙΚΜΝΟΡΤΥΧ−–—‐‑‒∗×÷∕⁄‹›˂˃“”„‘’‚′″꞉։∶‗",
+    "abeekmhopctyxijshdqwABEKMHOPCTYXIJSoavptuikeABEZHIKMNOPTYX------**///<><>\"\"\"''''\":::_",
+) | {ord("≤"): "<=", ord("≥"): ">=", ord("≠"): "!=", ord("⩽"): "<=", ord("⩾"): ">="}
+_ESCAPE = re.compile(r"\\(?:u\{?([0-9a-fA-F]{4,6})\}?|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|([nrt])|([^\w\s]))")
+_TAG_LETTERS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
+_HTML_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|<!--|-->")
+_EMPHASIS = re.compile(r"\*\*|~~|`")
+_NUMBERED = re.compile(r"(?<!\S)[(\[#]?(\d{1,4})[:.)\]=|-]+[ \t]*+")
+_NUMBERED_TOKEN = re.compile(r"(?<!\S)[(\[#]?(\d{1,4})[:.)\]=|-]+[ \t]*+(\S{1,80})")
+_LABEL = re.compile(r"[<\[({]\w{1,12}[>\])}]")
+_TOKEN = re.compile(r"\w++|[^\w\s]")
+_READABLE = re.compile(rb"[\t\n\r\x20-\x7e]{%d,}" % _SHORTEST)
+_LINE_LABEL = re.compile(r"^[ \t]*+(?:\d{1,4}[.:)]|[-*>|])[ \t]*+", re.MULTILINE)
+_COMPRESSED = re.compile(rb"\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]")
+_LONG_WORD = re.compile(r"[^\W\d]\w{2,}+")
+_LATIN = string.ascii_lowercase
+
+
+def undisguised(text: str, words: frozenset[str]) -> Iterator[str]:
+    """The text itself, then in plain characters, then whatever else may be read out of it. No text twice.
+
+    Where letters may stand for other letters, `words` says which alphabets are worth a look.
+    """
+    text = text[:LONGEST]
+    plain = normal(text)
+    found = chain((text, plain), _rearranged(plain), _shifted(plain, words), _decoded(text, plain))
+    yield from dict.fromkeys(each for each in found if each)
+
+
+def normal(text: str) -> str:
+    """The text in plain characters: entities and escapes decoded, invisible characters gone, lookalikes Latin."""
+    tagged = max(text, default="") >= "\U000e0020"
+    hidden = "".join(_TAG_LETTERS.get(ord(each), "") for each in text) if tagged else ""
+    text = unquote(html.unescape(html.unescape(text))) + hidden
+    text = _ESCAPE.sub(_unescaped, text)
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text)
+    kept = (each for each in text if unicodedata.category(each) not in ("Cf", "Mn"))
+    return "".join(kept).translate(_LOOKALIKES)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if code := match[1] or match[2] or match[3]:
+        return chr(int(code, 16)) if int(code, 16) <= 0x10FFFF else ""
+    return " " if match[4] else str(match[5])
+
+
+# ---------------------------------------------------------------- order and separators
+
+
+def _rearranged(text: str) -> Iterator[str]:
+    words = text.split()
+    yield _EMPHASIS.sub("", _HTML_TAG.sub("", text))
+    yield text[::-1]
+    yield " ".join(reversed(words))
+    yield " ".join(word[::-1] for word in words)
+    yield _NUMBERED.sub(" ", text)
+    numbered = [(int(number), token) for number, token in _NUMBERED_TOKEN.findall(text)]
+    yield " ".join(token for _, token in sorted(numbered, key=lambda pair: pair[0]))
+    yield "".join(line.lstrip()[:1] for line in text.split("\n"))
+    yield "".join(word[0] for word in words)
+    yield from _unseparated(text)
+
+
+def _unseparated(text: str) -> Iterator[str]:
+    """Without the token, or the label in brackets, that comes back so often that it may part others."""
+    tokens = _TOKEN.findall(text)
+    for token, count in Counter(tokens).most_common(4):
+        if count >= 5 and 6 * count >= len(tokens):
+            yield " ".join(each for each in tokens if each != token)
+            yield re.sub(rf"\s*{re.escape(token)}(\s*)", r"\1", text)
+    for label, count in Counter(_LABEL.findall(text)).most_common(1):
+        if count >= 5:
+            yield text.replace(label, " ")
+
+
+# ---------------------------------------------------------------- letters for letters
+
+
+def _shifted(text: str, words: frozenset[str]) -> Iterator[str]:
+    """In the rotations of the alphabet, and in its mirror image, that give at least two of the words."""
+    spoken = " ".join(set(_LONG_WORD.findall(text.lower())))
+    for alphabet in _ALPHABETS:
+        if len(words.intersection(spoken.translate(alphabet).split())) >= 2:
+            yield text.translate(alphabet)
+
+
+def _alphabet(other: str) -> dict[int, int]:
+    return str.maketrans(_LATIN + _LATIN.upper(), other + other.upper())
+
+
+_ALPHABETS = [_alphabet(_LATIN[shift:] + _LATIN[:shift]) for shift in range(1, 26)] + [
+    _alphabet(_LATIN[::-1])
+]
+
+
+# ---------------------------------------------------------------- bytes in letters and digits
+
+
+def _decoded(*texts: str, depth: int = _DEPTH) -> Iterator[str]:
+    if not depth:
+        return
+    for text in dict.fromkeys(texts):
+        for decoding in (_from_base64, _from_base32, _from_hex, _from_codes):
+            for data in decoding(text):
+                found = normal(_readable(data)[:LONGEST])
+                if found:
+                    yield from (found, found[::-1], codecs.encode(found, "rot13"))
+                    yield from _decoded(found, depth=depth - 1)
+
+
+def _readable(data: bytes) -> str:
+    """The readable text in some bytes, inflated where they are compressed."""
+    parts: Iterable[bytes] = (data.replace(b"\0", b""), *_inflated(data))
+    return "\n".join(run.decode("ascii") for part in parts for run in _READABLE.findall(part))
+
+
+def _inflated(data: bytes) -> Iterator[bytes]:
+    for start in [match.start() for match in _COMPRESSED.finditer(data)][:4]:
+        inflater, found = zlib.decompressobj(47), b""  # 47: gzip or zlib, as its first bytes say
+        try:
+            # In pieces: what came before a broken piece is kept, and nothing grows without end.
+            for at in range(start, len(data), 64):
+                found += inflater.decompress(data[at : at + 64], _MOST_INFLATED)
+                if len(found) >= _MOST_INFLATED:
+                    break
+        except zlib.error:
+            pass
+        yield found
+
+
+def _from_base64(text: str) -> Iterator[bytes]:
+    """From all letters and digits, whatever parts them; prose before them only shifts where four begin."""
+    text = _LINE_LABEL.sub("", text)
+    standard = re.sub(r"[^A-Za-z0-9+/=]", "", text)
+    url_safe = re.sub(r"[^A-Za-z0-9_=-]", "", text).translate(str.maketrans("-_", "+/"))
+    for run in dict.fromkeys(chain(standard.split("="), url_safe.split("="))):
+        for shift in range(4):
+            yield binascii.a2b_base64(_whole(run[shift:], 4))
+
+
+def _from_base32(text: str) -> Iterator[bytes]:
+    for run in re.findall(r"[A-Z2-7]{16,}+", re.sub(r"\s+", "", _LINE_LABEL.sub("", text))):
+        for shift in range(8):
+            yield b32decode(_whole(run[shift:], 8))
+
+
+def _from_hex(text: str) -> Iterator[bytes]:
+    joined = re.sub(r"0x|[^0-9a-z]", "", text.lower())
+    for run in (
+        *re.findall(r"[0-9a-f]{16,}+", joined),
+        "".join(re.findall(r"\b(?:0x)?([0-9a-f]{2})\b", text.lower())),
+    ):
+        for shift in range(2):
+            yield bytes.fromhex(_whole(run[shift:], 2))
+
+
+def _from_codes(text: str) -> Iterator[bytes]:
+    """From the numbers in the text, taken for characters: decimal, octal, or binary."""
+    numbers = re.findall(r"\d++", text)
+    bits = "".join(each for each in numbers if len(each) >= 7 and not each.strip("01"))
+    yield bytes(code for each in numbers if len(each) <= 3 and 9 <= (code := int(each)) < 127)
+    yield bytes(int(each, 8) for each in numbers if re.fullmatch(r"[01]?[0-7]{2}", each))
+    for width in (7, 8):
+        yield bytes(int(bits[at : at + width], 2) & 127 for at in range(0, len(bits) - width + 1, width))
+
+
+def _whole(run: str, size: int) -> str:
+    """The run without what is left after groups of `size`."""
+    return run[: len(run) // size * size]
