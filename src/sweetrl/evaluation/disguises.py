@@ -1,7 +1,7 @@
 """Takes the disguises off a text: whatever may be hidden in it, as texts to search for code.
 
-Each way of hiding is undone by one function. None of them can invent code of a particular reference, so
-decoding where nothing is hidden costs time and nothing else. Every step is linear in the text, and long texts
+Each way of hiding is undone by one function. Decoding where nothing is hidden hardly ever gives code of a
+particular reference; it costs time. Every step is linear in the text, and long texts
 are cut: a reply has 400 or 1000 characters.
 """
 
