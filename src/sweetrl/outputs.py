@@ -16,7 +16,7 @@ ANSWER_MARKER = "I WANT TO ANSWER:"
 OUTPUT_MARKER = "OUTPUT:"
 
 # Possessive quantifiers (`*+`): giving characters back would take time quadratic in the length of the text.
-_LINE_START = r"^[ \t>]*+(?:\#{2,6}[ \t]++)?[*_]{0,3}"
+_LINE_START = r"^[ \t>]*+(?:(?:\#{2,6}|[-+]|\d{1,2}[.)])[ \t]++)?[*_]{0,3}"
 _WORDS = r"I\s++WANT\s++TO\s++ANSWER[*_]{0,3}[ \t]?[:\uff1a]"
 _ANSWER = rf"(?:{_LINE_START}(?i:{_WORDS})|{re.escape(ANSWER_MARKER)})(?:[*_]{{1,3}}(?=\s|\Z))?"
 _OUTPUT = rf"(?<![\w>.\[{{])[*_]{{0,3}}{OUTPUT_MARKER}(?:[*_]{{1,3}}(?=\s|\Z))?"
