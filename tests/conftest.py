@@ -25,6 +25,11 @@ settings.register_profile("any-machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any-machine")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests, so that no process is left alone with them in the end."""
+    items.sort(key=lambda item: "e2e" not in item.path.parts)
+
+
 def pytest_collection_finish() -> None:
     """Spare the garbage collector what is there for good: libraries call it for each training, over a large heap."""
     gc.collect()
