@@ -96,7 +96,7 @@ def judge(source: Source, total: int, output: Path, bench: Bench, *, silent: boo
         before, started = len(log), time.monotonic()
         try:
             with console.progress("scoring", total, done=before, quiet=silent) as advance:
-                interrupts.run(_append_verdicts(source, bench, log, advance))
+                interrupts.run(_append_verdicts, source, bench, log, advance)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"{len(log)} of {total} scored") from None
         log.finish()
