@@ -178,6 +178,7 @@ def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweet
         ("dpo", "rft"),
         ("rft", "sweet"),
         ("base", "sweet"),
+        ("dpo", "sweet"),
         ("sweet", "oracle"),
         ("dpo", "again"),
     ]

@@ -7,7 +7,6 @@ are cut: a reply has 400 or 1000 characters.
 
 import binascii
 import codecs
-import html
 import quopri
 import re
 import string
@@ -18,6 +17,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from urllib.parse import unquote
+
+from sweetrl.outputs import unescaped
 
 LONGEST = 1 << 14
 """Characters of a text that are looked at."""
@@ -63,8 +64,8 @@ def normal(text: str) -> str:
     """The text in plain characters: entities and escapes decoded, invisible characters gone, lookalikes Latin."""
     tagged = max(text, default="") >= "\U000e0020"
     hidden = "".join(_TAG_LETTERS.get(ord(each), "") for each in text) if tagged else ""
-    text = unquote(unquote(html.unescape(html.unescape(text)))) + hidden
-    text = _ESCAPE.sub(_unescaped, text)
+    text = unquote(unquote(unescaped(unescaped(text)))) + hidden
+    text = _ESCAPE.sub(_character, text)
     if text.isascii():
         return text
     text = unicodedata.normalize("NFKC", text)
@@ -72,7 +73,7 @@ def normal(text: str) -> str:
     return "".join(kept).translate(_LOOKALIKES)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _character(match: re.Match[str]) -> str:
     if code := match[1] or match[2] or match[3]:
         return chr(int(code, 16)) if int(code, 16) <= 0x10FFFF else ""
     return " " if match[4] else str(match[5])
