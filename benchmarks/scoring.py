@@ -2,6 +2,9 @@
 
 All three judge the same work in one run, in alternating rounds: every task of a published ColBench file (by
 default the one in SWEETRL_COLBENCH_DIR) with its reference as the answer. Writes benchmarks/results/scoring.json.
+
+Wall-clock speed says little on a machine that others use: the file also has the CPU time of an evaluation, of all
+processes together, and the load of the machine.
 """
 
 import argparse
@@ -9,6 +12,7 @@ import contextlib
 import io
 import json
 import os
+import resource
 import signal
 import statistics
 import subprocess
@@ -113,10 +117,21 @@ def ours(tasks: list[Task], scorer: BackendScorer, workers: int) -> Callable[[Se
 
 def measure(contender: Callable[[Secrets], int], secrets: Secrets) -> dict[str, float]:
     """One round."""
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), cpu_seconds()
     passed = contender(secrets)
-    seconds = time.perf_counter() - started
-    return {"per_second": len(secrets) / seconds, "passed": passed}
+    seconds, cpu = time.perf_counter() - started, cpu_seconds() - cpu
+    return {"per_second": len(secrets) / seconds, "cpu_ms": 1000 * cpu / len(secrets), "passed": passed}
+
+
+def cpu_seconds() -> float:
+    """Of this process and all below it, those that run and those that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    running = 0
+    for task in Path("/proc/self/task").iterdir():
+        for child in (task / "children").read_text().split():
+            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            running += sum(map(int, fields[11:15]))
+    return time.process_time() + ended.ru_utime + ended.ru_stime + running / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
@@ -151,20 +166,29 @@ def main() -> None:
 def report(rounds: dict[str, list[dict[str, float]]], output: Path, count: int) -> None:
     """Medians over the rounds, and our ratio to each other way."""
     speeds = {name: statistics.median(row["per_second"] for row in rows) for name, rows in rounds.items()}
+    cpu = {name: statistics.median(row["cpu_ms"] for row in rows) for name, rows in rounds.items()}
     best = next(name for name in speeds if name.startswith("sweetrl"))
     result = {
         "tasks": count,
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
         "contenders": {
             name: {
                 "evaluations_per_second": round(speeds[name], 1),
                 "ours_is_faster_by": round(speeds[best] / speeds[name], 2),
+                "cpu_ms_per_evaluation": round(cpu[name], 2),
+                "ours_takes_of_its_cpu": round(cpu[best] / cpu[name], 2),
                 "passed": rows[-1]["passed"],
             }
             for name, rows in rounds.items()
         },
     }
     for name, row in result["contenders"].items():  # type: ignore[attr-defined]
-        print(f"{name:<45}{row['evaluations_per_second']:>9} /s   ours x{row['ours_is_faster_by']}")
+        speed, ratio = row["evaluations_per_second"], row["ours_is_faster_by"]
+        share = row["ours_takes_of_its_cpu"]
+        print(
+            f"{name:<42}{speed:>8} /s  ours x{ratio:<6}{row['cpu_ms_per_evaluation']:>7} ms CPU  ours x{share}"
+        )
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(result, indent=2) + "\n")
 

@@ -11,6 +11,7 @@ from sweetrl.outputs import (
     find_page,
     marked_answer,
     spoken,
+    unescaped,
 )
 
 PAGE = "<html><body>one</body></html>"
@@ -324,3 +325,19 @@ def test_a_closed_page_is_found_in_any_surroundings(before: str, body: str, afte
 def test_a_page_is_part_of_its_message(text: str) -> None:
     page = find_page(text)
     assert page is None or (page and page in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a &lt; b &amp;&amp; c", "a < b && c"),
+        ("&#65;&#x42;&#000067;&#X0044;", "ABCD"),
+        ("&#65abc", "Aabc"),
+        ("&# &#x &#xg;", "&# &#x &#xg;"),
+        ("&#" + "9" * 5000 + ";x", "\ufffdx"),
+        ("&#" + "0" * 5000 + "65;", "A"),
+        ("&#x" + "f" * 5000 + ";", "\ufffd"),
+    ],
+)
+def test_character_references_of_any_length_are_resolved(text: str, expected: str) -> None:
+    assert unescaped(text) == expected

@@ -5,6 +5,7 @@ stands in code, in quotes or in a page belongs to that code and marks nothing. O
 pattern takes time linear in their length, and nothing is parsed as Python.
 """
 
+import html
 import os
 import re
 from bisect import bisect
@@ -16,7 +17,7 @@ ANSWER_MARKER = "I WANT TO ANSWER:"
 OUTPUT_MARKER = "OUTPUT:"
 
 # Possessive quantifiers (`*+`): giving characters back would take time quadratic in the length of the text.
-_LINE_START = r"^[ \t>]*+(?:\#{2,6}[ \t]++)?[*_]{0,3}"
+_LINE_START = r"^[ \t>]*+(?:(?:\#{2,6}|[-+]|\d{1,2}[.)])[ \t]++)?[*_]{0,3}"
 _WORDS = r"I\s++WANT\s++TO\s++ANSWER[*_]{0,3}[ \t]?[:\uff1a]"
 _ANSWER = rf"(?:{_LINE_START}(?i:{_WORDS})|{re.escape(ANSWER_MARKER)})(?:[*_]{{1,3}}(?=\s|\Z))?"
 _OUTPUT = rf"(?<![\w>.\[{{])[*_]{{0,3}}{OUTPUT_MARKER}(?:[*_]{{1,3}}(?=\s|\Z))?"
@@ -43,6 +44,8 @@ _FENCE = re.compile(r"^([ \t>]*+)(`{3,}+|~{3,}+)[ \t]*+([^\n`]*+)$", re.MULTILIN
 _MOST_INDENT = 3
 """How much deeper than its opening a fence may close, as in Markdown; one in a docstring is deeper."""
 _BLANK_LINES = re.compile(r"\A(?:[^\S\n]*+\n)++")
+_DECIMAL = re.compile(r"&#(?=[0-9])0*+([0-9]*+)")
+_HEXADECIMAL = re.compile(r"&#[xX](?=[0-9a-fA-F])0*+([0-9a-fA-F]*+)")
 _QUOTE = re.compile(r"^[ \t]*+> ?", re.MULTILINE)
 
 _PAGE_START = re.compile(r"<html\b", re.IGNORECASE)
@@ -195,6 +198,13 @@ def dedented(text: str) -> str:
     indents = [line[: -len(line.lstrip(" \t"))] for line in lines if line.strip()]
     margin = len(os.path.commonprefix(indents))  # noqa: RUF071  characters are meant, not parts of a path
     return "\n".join(line[margin:] for line in lines)
+
+
+def unescaped(text: str) -> str:
+    """The text with HTML's character references resolved."""
+    # No character has a number of more than seven digits, and Python refuses to read one of thousands.
+    text = _DECIMAL.sub(lambda found: f"&#{found[1][:8] or 0}", text)
+    return html.unescape(_HEXADECIMAL.sub(lambda found: f"&#x{found[1][:8] or 0}", text))
 
 
 # ---------------------------------------------------------------- pages

@@ -18,6 +18,9 @@ REFERENCE = "<html><h1 style='color:teal'>Welcome</h1><p>Text</p></html>"
 TASK = Task(id="page", kind=Kind.FRONTEND, request="A page.", secret=FrontendSecret(REFERENCE))
 
 
+PAGES = [f"<html>{page}</html>" for page in broken_pages().values()]
+
+
 def episode(attempt: int, page: str) -> Episode:
     return Episode(
         task_id="page",
@@ -33,14 +36,8 @@ def episode(attempt: int, page: str) -> Episode:
 
 
 @pytest.fixture(scope="module")
-def answers() -> list[Episode]:
-    """A broken page and the reference in turns."""
-    pages = [page for broken in broken_pages().values() for page in (broken, REFERENCE)]
-    return [episode(attempt, page) for attempt, page in enumerate(pages)]
-
-
-@pytest.fixture(scope="module")
 def renderer(pool: BrowserPool, tailwind: WebAssets) -> RememberingRenderer:
+    """Shared, so that each broken page is shown once."""
     return RememberingRenderer(pool)
 
 
@@ -48,37 +45,36 @@ def test_there_are_many_places() -> None:
     assert len(broken_pages()) >= 60
 
 
-def test_every_broken_page_is_scored_and_the_page_after_it_earns_1(
-    run: Any, pool: BrowserPool, renderer: RememberingRenderer, answers: list[Episode], tmp_path: Path
+def test_every_broken_page_is_scored_and_the_next_page_is_as_ever(
+    run: Any, pool: BrowserPool, renderer: RememberingRenderer, tmp_path: Path
 ) -> None:
-    scorer = FrontendScorer(renderer, pool, LayoutSimilarity())
+    scorer = FrontendScorer(renderer, renderer, LayoutSimilarity())
 
-    async def score() -> None:
-        with open_log(
-            tmp_path / "verdicts.jsonl",
-            Verdict,
-            command="score",
-            config={},
-            identity=lambda each: each.episode_id,
-        ) as log:
-            for verdict in await asyncio.gather(*(scorer.score(TASK, each) for each in answers)):
-                log.append(verdict.episode_id, verdict)
+    async def score(attempt: int, page: str) -> tuple[Verdict, Shot]:
+        return await scorer.score(TASK, episode(attempt, page)), await pool.render(REFERENCE)
 
-    run(score())
-    verdicts = list(read_records(tmp_path / "verdicts.jsonl", Verdict))
-    assert [verdict.failure for verdict in verdicts] == [None] * len(answers)
-    assert [verdict.reward for verdict in verdicts[1::2]] == [1.0] * len(broken_pages())
-    assert all(verdict.reward is not None and verdict.reward < 1 for verdict in verdicts[::2])
+    async def score_all() -> list[tuple[Verdict, Shot]]:
+        return await asyncio.gather(*(score(*each) for each in enumerate(PAGES)))
+
+    honest = run(pool.render(REFERENCE))
+    path = tmp_path / "verdicts.jsonl"
+    with open_log(path, Verdict, command="score", config={}, identity=lambda each: each.episode_id) as log:
+        for verdict, after in run(score_all()):
+            log.append(verdict.episode_id, verdict)
+            assert after == honest
+    verdicts = list(read_records(path, Verdict))
+    assert [verdict.failure for verdict in verdicts] == [None] * len(PAGES)
+    assert all(verdict.reward is not None and verdict.reward < 1 for verdict in verdicts)
 
 
 def test_the_designer_has_a_reply_to_every_broken_page(run: Any, renderer: RememberingRenderer) -> None:
     designer = ScriptedDesigner(renderer, quote=True)
 
     async def ask(page: str) -> str:
-        history = [Message(Role.USER, TASK.request), Message(Role.ASSISTANT, f"<html>{page}</html>")]
+        history = [Message(Role.USER, TASK.request), Message(Role.ASSISTANT, page)]
         return (await designer.reply(TASK, history, seed=0)).text
 
-    for page in broken_pages().values():
+    for page in PAGES:
         assert run(ask(page)).encode()
 
 

@@ -23,10 +23,10 @@ class Time:
 def test_stages_are_told_in_words_with_the_name_of_their_method() -> None:
     study = load_study(CHECKOUT / "recipes" / "mini_paper.toml")
     told = {stage.name: in_words(study, stage) for stage in plan(study).stages}
-    assert told["seed-1/policies/dpo"] == "seed-1, multi-turn DPO: learns from pairs of dialogues"
-    assert told["seed-0/evaluations/base"].startswith("seed-0, untrained: ")
-    assert "critic" in told["seed-0/critics/sweet"]
-    assert told["seed-0/best_of/sweet-4"].startswith("seed-0, sweet-4: ")
+    assert told["seed-2001/policies/dpo"] == "seed-2001, multi-turn DPO: learns from pairs of dialogues"
+    assert told["seed-2000/evaluations/base"].startswith("seed-2000, untrained: ")
+    assert "critic" in told["seed-2000/critics/sweet"]
+    assert told["seed-2000/best_of/sweet-4"].startswith("seed-2000, sweet-4: ")
 
 
 def test_more_dialogues_weigh_more() -> None:

@@ -62,9 +62,10 @@ def test_pages_are_discussed_scored_and_shown_side_by_side(sweetrl, tmp_path: Pa
     assert json.loads(done.out)["examples"] == 4
     page = read(output.read_text())
 
-    _, alone, talks = cells(section(page, "results").one("table", "results"))
-    assert alone[2].startswith(f"{100 * means['alone']:.1f}")
-    assert talks[2].startswith(f"{100 * means['talks']:.1f}")
+    heads, alone, talks = cells(section(page, "results").one("table", "results"))
+    similarity = heads.index("likeness, %")
+    assert alone[similarity].startswith(f"{100 * means['alone']:.1f}")
+    assert talks[similarity].startswith(f"{100 * means['talks']:.1f}")
     assert "With a designer − No questions" in section(page, "differences").text
 
     galleries = section(page, "dialogues").all("div", "gallery")

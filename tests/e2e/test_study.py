@@ -58,9 +58,11 @@ learner = "none"
 label = "DPO"
 learner = "dpo"
 """
-SWEET = """
+RFT = """
 [methods.rft]
 learner = "rft"
+"""
+SWEET = """
 [methods.sweet]
 label = "SWEET-RL"
 learner = "sweet"
@@ -157,7 +159,7 @@ pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 def whole(in_this_process: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a study with all parts, done one stage after the other."""
     folder = tmp_path_factory.mktemp("whole")
-    assert main.run(["run", str(written(folder, SWEET, PARTS)), "--quiet"]) == 0
+    assert main.run(["run", str(written(folder, RFT, SWEET, PARTS)), "--quiet"]) == 0
     return folder / "run"
 
 
@@ -178,6 +180,7 @@ def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweet
         ("dpo", "rft"),
         ("rft", "sweet"),
         ("base", "sweet"),
+        ("dpo", "sweet"),
         ("sweet", "oracle"),
         ("dpo", "again"),
     ]
@@ -214,7 +217,7 @@ def test_stages_side_by_side_in_any_order_write_the_same_files(
     sweetrl: Sweetrl, whole: Path, tmp_path: Path
 ) -> None:
     parts = ("--only", "methods,best_of", "--jobs", "99")
-    ended = sweetrl("run", written(tmp_path, SWEET, PARTS), *parts)
+    ended = sweetrl("run", written(tmp_path, RFT, SWEET, PARTS), *parts)
     assert ended.code == 0, ended.err
     one, many = (
         [entry["stage"] for entry in json.loads((folder / "run.json").read_text())]
@@ -331,7 +334,7 @@ def test_several_seeds_learn_from_other_tasks_and_meet_the_same_ones(
 def test_the_quickstart_gives_the_same_table_for_the_same_seed(
     sweetrl: Sweetrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = written(tmp_path, SWEET)
+    recipe = written(tmp_path, RFT, SWEET)
     monkeypatch.setattr(quickstart, "shipped", lambda _: recipe)
     tables = []
     for name in ("a", "b"):

@@ -5,6 +5,7 @@ import codecs
 import gzip
 import html
 import json
+import quopri
 import random
 import re
 import string
@@ -103,6 +104,8 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "hexadecimal entities": lambda text: "".join(f"&#x{ord(each):x};" for each in text),
     "entities of entities": lambda text: html.escape(html.escape(text)),
     "URL": lambda text: urllib.parse.quote(text),
+    "URL in a URL": lambda text: urllib.parse.quote(urllib.parse.quote(text)),
+    "quoted-printable": lambda text: quopri.encodestring(text.encode(), quotetabs=True).decode(),
     "URL of a form": lambda text: urllib.parse.quote_plus(text),
     "URL, every character": lambda text: "".join(f"%{ord(each):02X}" for each in text),
     "unicode escapes": lambda text: "".join(f"\\u{ord(each):04x}" for each in text),
@@ -119,6 +122,9 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "tokens parted by arrows": lambda text: " → ".join(tokens(text)),
     "tokens parted by a word": lambda text: " next ".join(tokens(text)),
     "tokens parted by a label": lambda text: "<sep>".join(tokens(text)),
+    "tokens in a table": lambda text: "\n".join(f"| {at} | {x} |" for at, x in enumerate(tokens(text))),
+    "counted tokens": lambda text: "\n".join(f"Token {at}: {x}" for at, x in enumerate(tokens(text), 1)),
+    "tokens in quotes": lambda text: ", ".join(f"'{token}'" for token in tokens(text)),
     "tokens in a list": lambda text: "\n".join(f"- {token}" for token in tokens(text)),
     "numbered tokens": lambda text: " ".join(f"{at}: {each}" for at, each in enumerate(tokens(text), 1)),
     "numbered lines of tokens": lambda text: "\n".join(f"{at}. {each}" for at, each in enumerate(tokens(text))),
@@ -127,6 +133,8 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "spelt out": lambda text: " ".join(text.replace(" ", "")),
     "spelt out with hyphens": lambda text: "-".join(text.replace(" ", "")),
     "spelt out with dots": lambda text: ".".join(text.replace(" ", "")),
+    "spelt out with underscores": lambda text: "_".join(text.replace(" ", "")),
+    "a list of characters": lambda text: json.dumps(list(text.replace(" ", ""))),
     "one character on a line": lambda text: "\n".join(text),
     "first letters of lines": lambda text: "\n".join(f"{each} is fine" for each in text if each.strip()),
     "first letters of words": lambda text: " ".join(f"{each}zzz" for each in text if each.strip()),
@@ -154,6 +162,8 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "base64 without padding": lambda text: base64_of(text).rstrip("="),
     "base64 twice": lambda text: base64_of(base64_of(text)),
     "base64, reversed": lambda text: base64_of(text[::-1]),
+    "base64, read backwards": lambda text: base64_of(text)[::-1],
+    "rot13 of base64": lambda text: codecs.encode(base64_of(text), "rot13"),
     "base64 of rot13": lambda text: base64_of(codecs.encode(text, "rot13")),
     "base64 of UTF-16": lambda text: base64.b64encode(text.encode("utf-16")).decode(),
     "gzip in base64": lambda text: base64.b64encode(gzip.compress(text.encode())).decode(),
@@ -165,11 +175,13 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "hexadecimal with spaces": lambda text: text.encode().hex(" "),
     "hexadecimal with colons": lambda text: text.encode().hex(":"),
     "hexadecimal numbers": lambda text: ", ".join(f"0x{ord(each):02x}" for each in text),
+    "code points": lambda text: " ".join(f"U+{ord(each):04X}" for each in text),
     "character codes": lambda text: " ".join(str(ord(each)) for each in text),
     "character codes with commas": lambda text: ", ".join(str(ord(each)) for each in text),
     "calls of chr": lambda text: "+".join(f"chr({ord(each)})" for each in text),
     "octal codes": lambda text: " ".join(f"{ord(each):03o}" for each in text),
     "bits": lambda text: " ".join(f"{ord(each):08b}" for each in text),
+    "binary numbers": lambda text: " ".join(bin(ord(each)) for each in text),
     "bits in one": lambda text: "".join(f"{ord(each):08b}" for each in text),
     # names
     "renamed": renamed,

@@ -204,7 +204,7 @@ def test_a_page_is_searched_by_tokens() -> None:
 
 def test_the_text_of_a_page_is_not_its_code(colbench_dir: Path) -> None:
     with (colbench_dir / "frontend_dev.jsonl").open() as file:
-        pages = [json.loads(line)["ground_truth"] for line in file]
+        pages = [json.loads(line)["ground_truth"] for line in file][::3]
     verdicts = []
     for page in pages:
         reference = Reference(page, is_page=True)
@@ -225,7 +225,7 @@ def real_tasks(colbench_dir: Path) -> list[dict[str, Any]]:
 
 def test_pasted_real_references_are_found_and_carry_nearly_all_of_the_code(real_tasks) -> None:
     shares, found = [], []
-    for task in real_tasks:
+    for task in real_tasks[::2]:
         reference, said = Reference(task["ground_truth"]), Said([task["problem_description"]])
         secret = secret_positions(reference, task["problem_description"])
         shares.append(len(find_leak(reference, task["ground_truth"], said).carried & secret) / len(secret))

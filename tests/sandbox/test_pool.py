@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -157,6 +158,24 @@ def test_code_cannot_claim_that_it_was_never_confined(sandbox: Sandbox) -> None:
     assert run(sandbox, source, "1", "2") == [Raised("the process ended without a result")] * 2
 
 
+def test_a_process_that_goes_on_after_its_results_is_ended_at_once() -> None:
+    """As one that is kept alive by threads, or that has forged them."""
+    source = (
+        "import os, struct\nfor fd in range(3, 64):\n    try:\n"
+        "        os.write(fd, struct.pack('<cHI', b'C', 0, 0) + struct.pack('<cHI', b'V', 0, 1) + b'7')\n"
+        "    except OSError: pass\nwhile True: pass\n"
+    )
+    with Sandbox(limits=LIMITS) as sandbox:
+        assert run(sandbox, source, "1") == [Returned(b"7")]
+        (zygote,) = sandbox._workers[0].zygotes.values()
+        pid = zygote._process.pid
+        below = Path(f"/proc/{pid}/task/{pid}/children")
+        give_up = time.monotonic() + 30
+        while below.read_text() and time.monotonic() < give_up:
+            time.sleep(0.01)
+        assert below.read_text() == ""
+
+
 def test_numpy_may_be_imported_and_other_packages_may_not(sandbox: Sandbox) -> None:
     pytest.importorskip("numpy")
     assert value(run(sandbox, "import numpy", "numpy.arange(4).sum()")[0]) == 6
@@ -182,8 +201,8 @@ def test_a_killed_zygote_is_replaced_without_anyone_noticing() -> None:
 
 
 def test_a_sandbox_that_cannot_start_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sweetrl.sandbox.zygotes.HOME", "/nowhere")
-    monkeypatch.setattr("sweetrl.sandbox.zygotes._ENVIRONMENT", {"PYTHONPATH": "/nowhere"})
+    monkeypatch.setattr("sweetrl.sandbox.launch.HOME", "/nowhere")
+    monkeypatch.setattr("sweetrl.sandbox.launch.ENVIRONMENT", {"PYTHONPATH": "/nowhere"})
     with Sandbox() as sandbox, pytest.raises(SandboxError, match=r"^the sandbox did not start: .*inside"):
         run(sandbox, "", "1")
 

@@ -9,7 +9,7 @@ from sweetrl.sandbox import Limits, Program, Result, Returned, Sandbox, decode
 from sweetrl.scoring.backend import BackendScorer
 
 PROBE = """
-import gc, json, os, random, re, resource, signal, sys, threading
+import fcntl, gc, json, os, random, re, resource, signal, sys, threading
 from collections import Counter
 from datetime import datetime
 from typing import Dict, List
@@ -20,7 +20,7 @@ def solve(x: List[int]) -> Dict[str, int]:
     opened = []
     for descriptor in range(64):
         try:
-            opened.append((descriptor, os.fstat(descriptor).st_mode))
+            opened.append((descriptor, os.fstat(descriptor).st_mode, fcntl.fcntl(descriptor, fcntl.F_GETFL)))
         except OSError:
             pass
     return [json.dumps({'b': [1, 2.5, None]}), re.sub(r'(a)', r'<\\1>', 'aab'), Counter('aab').most_common(1), day,
@@ -67,6 +67,11 @@ TRACES = {
         "import os, sys\ndef solve(x):\n    os.environ['PYTHONPATH'] = 'x'\n    os.putenv('LC_ALL', 'x')\n"
         "    sys.path.insert(0, '/tmp')\n    sys.modules['json'] = None\n    try:\n        os.chdir('/usr')\n"
         "    except OSError:\n        pass\n    return 1\n"
+    ),
+    "flags of descriptors": (
+        "import fcntl, os\ndef solve(x):\n    for fd in range(64):\n        try:\n"
+        "            fcntl.fcntl(os.dup(fd), fcntl.F_SETFL, os.O_NONBLOCK | os.O_APPEND | os.O_NOATIME)\n"
+        "        except OSError:\n            pass\n    return 1\n"
     ),
     "descriptors": (
         "import os\ndef solve(x):\n    for fd in range(3):\n        try:\n            os.close(fd)\n"

@@ -308,8 +308,7 @@ def test_real_references_pass_their_own_tests(
     for task in tasks.values():
         assert isinstance(task.secret, BackendSecret)
         expected = scorer.expected(task)
-        program = scorer._program(task, task.secret.reference, expected)
-        results = sandbox.run(program)
+        results = sandbox.run(scorer._program(task.secret.reference, scorer._prepare(task)))
         checks = scorer.checks(task, task.secret.reference)
         if any(check.outcome is not Outcome.PASSED for check in checks):
             failing.add(task.id)

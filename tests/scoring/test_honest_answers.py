@@ -195,6 +195,7 @@ MARKED = {
     "marker twice": f"{MARK}\n{WRONG}\nWait, that is wrong.\n\n{MARK}\n{{}}",
     "reasoning, then marker": f"<think>{MARK} or not?</think>\n{MARK}\n{{}}",
     "marker in a heading": f"## {MARK}\n\n{{}}",
+    "marker in a list": "3. **I want to answer:**\n{}",
 }
 
 
@@ -222,6 +223,13 @@ def test_a_marked_answer_is_read_in_every_honest_form(form: str) -> None:
         f"```\n{MARK}\n{CODE}```",
         f"```\nOUTPUT:\n{MARK}\n{CODE}```",
         f"> {MARK}\n{CODE}",
+        f"- {MARK}\n{fenced(CODE)}",
+        f"`{MARK}`\n{fenced(CODE)}",
+        f"{MARK}\n{fenced(CODE)}\nINPUT: [1, 2]\nOUTPUT: 3\n",
+        f"Thanks! {MARK} {fenced(CODE)}\nOUTPUT: 3\n",
+        f"{MARK}\n{CODE}<|eot_id|>",
+        f"{MARK}\n{fenced(CODE)}\n{MARK}",
+        f"I\u00a0WANT\u00a0TO\u00a0ANSWER:\n{CODE}",
         f"OUTPUT: {MARK} {fenced(CODE)}",
         f"Form: OUTPUT: {MARK} code.\nOUTPUT:\n{MARK}\n{CODE}",
         f"I will use `{MARK}` now.\n\n{CODE}",

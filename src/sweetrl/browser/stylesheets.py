@@ -4,10 +4,11 @@ Tailwind's stylesheet has 39,000 rules; parsing it costs a browser more than eve
 is the subset whose classes occur anywhere in the page's text: as scripts never run, no other rule can apply.
 """
 
-import html
 import re
 from collections import defaultdict
 from typing import NamedTuple
+
+from sweetrl.outputs import unescaped
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
@@ -15,7 +16,6 @@ _CLASS = re.compile(r"\.((?:\\[0-9a-fA-F]{1,6}\s?|\\.|[-\w])+)")
 _NEGATION = re.compile(r":not\([^()]*\)")
 _COMMA = re.compile(r",(?![^(]*\))")
 _WORD = re.compile(r"[^\s\"'<>=`]+")
-_NUMBERED = re.compile(r"&#0*([0-9]*)")
 
 
 class _Rule(NamedTuple):
@@ -47,9 +47,7 @@ class Stylesheet:
 
 def words(page: str) -> set[str]:
     """Everything in a page that could be a class, in lower case: without a doctype, case does not count."""
-    # No character has a number of more than seven digits, and Python reads no number of thousands.
-    short = _NUMBERED.sub(lambda entity: f"&#{entity[1][:8]}", page)
-    return {*_WORD.findall(page.lower()), *_WORD.findall(html.unescape(short).lower())}
+    return {*_WORD.findall(page.lower()), *_WORD.findall(unescaped(page).lower())}
 
 
 def _blocks(css: str) -> list[str]:

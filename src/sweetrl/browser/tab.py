@@ -54,7 +54,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     requests: int = 1000
     """Files that a page may ask for. Published ones name at most eight."""
     png_bytes: int = 16 << 20
-    """Of the picture. Published pages take at most some 300 KB; noise over all pixels would take 100 MB."""
+    """Of the picture. Published pages take at most some 420 KB; noise over all pixels would take 100 MB."""
     seconds: float = 10.0
     """For a page in a healthy browser, start to end."""
 

@@ -68,7 +68,7 @@ def candidates(
     sampling = Sampling(temperature=agent_temperature, max_tokens=agent_max_tokens)
     player = Player(agent, sampling, FREE, agent_prompt)
     draw = _Draw(episodes, tasks, player, kind, turn_limit, n, attempts, seed, concurrency)
-    interrupts.run(draw.into(output, quiet=quiet)).report(json=json, quiet=quiet)
+    interrupts.run(draw.into, output, quiet=quiet).report(json=json, quiet=quiet)
 
 
 def refuse_other_kind(episodes: Path, kind: KindName) -> None:

@@ -51,7 +51,7 @@ def credit(
     """
     source = _Dialogues(dialogues, tasks)
     judging = Judging(grading=judge_prompt, telling=critic_prompt)
-    tally = interrupts.run(_credit(source, critic, judging, output, concurrency=concurrency, quiet=quiet))
+    tally = interrupts.run(_credit, source, critic, judging, output, concurrency=concurrency, quiet=quiet)
     if not json:
         for table in _tables(source, output, show, tokens=tokens):
             console.results().print(table)

@@ -106,7 +106,7 @@ def evaluate(
     )
     plan.check()
     silent = quiet or json
-    interrupts.run(hold(plan, tasks, output, quiet=silent)).tell(quiet=silent)
+    interrupts.run(hold, plan, tasks, output, quiet=silent).tell(quiet=silent)
     bench = {"workers": workers, "mode": mode, "isolation": isolation, "similarity": similarity}
     run, kind = _measured(tasks, output, bench, turn_limit=turn_limit, turn_cost=turn_cost, silent=silent)
     _report(run, kind, output, json=json, quiet=quiet)

@@ -18,13 +18,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 EXIT_CODE = 130
 RESUME = "rerun the same command to resume"
 _SHOW_CURSOR = "\x1b[?25h"
 
 Reaction = Callable[[], object]
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
@@ -170,14 +171,21 @@ def came() -> bool:
 # ---------------------------------------------------------------- event loops
 
 
-def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """`asyncio.run` that Ctrl-C cancels in the event loop; the text of a `CancelledError` is that of the interrupt."""
-    with contextlib.closing(work), deferred():
+def run(
+    work: Callable[Arguments, Coroutine[Any, Any, Result]],
+    *arguments: Arguments.args,
+    **options: Arguments.kwargs,
+) -> Result:
+    """`asyncio.run(work(...))` that Ctrl-C cancels in the event loop.
+
+    The text of the `CancelledError` that comes out of the work becomes that of the interrupt.
+    """
+    with deferred():
         import asyncio
 
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
-            task = loop.create_task(work)
+            task = loop.create_task(work(*arguments, **options))
             with reacting(lambda: loop.call_soon_threadsafe(task.cancel)):
                 check()  # it may have come before there was anything to cancel
                 try:

@@ -100,7 +100,7 @@ def judge(
         before, started = len(log), time.monotonic()
         try:
             with console.progress("scoring", total, done=before, quiet=silent) as advance:
-                interrupts.run(_append_verdicts(source, bench, turn_cost, log, advance))
+                interrupts.run(_append_verdicts, source, bench, turn_cost, log, advance)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"{len(log)} of {total} scored") from None
         log.finish()

@@ -25,17 +25,20 @@ def main() -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command; the exit code. Errors nobody planned for keep their traceback."""
+    # Loaded before Ctrl-C raises anything: a module that was cut short cannot be imported again.
+    from sweetrl.cli.commands import app
+
     try:
         with interrupts.handled():
-            return _exit_code(arguments)
+            return _exit_code(app, arguments)
     except KeyboardInterrupt as interrupt:
         interrupts.tell(str(interrupt))
         return interrupts.EXIT_CODE
 
 
-def _exit_code(arguments: Sequence[str]) -> int:
+def _exit_code(app: "typer.Typer", arguments: Sequence[str]) -> int:
     try:
-        code = _invoke(arguments)
+        code = _invoke(app, arguments)
         sys.stdout.flush()
     except Exception as error:
         # Libraries turn an interrupt into errors of their own, and programs that we started may have got it as well.
@@ -45,10 +48,8 @@ def _exit_code(arguments: Sequence[str]) -> int:
     return code
 
 
-def _invoke(arguments: Sequence[str]) -> int:
+def _invoke(app: "typer.Typer", arguments: Sequence[str]) -> int:
     import typer
-
-    from sweetrl.cli.commands import app
 
     # Typer's own `app()` would turn errors into boxes and Ctrl-C into silence.
     command = typer.main.get_command(app)

@@ -53,7 +53,7 @@ def play(
     /answer /file page.html hands it in; --collaborator designer looks at them without a model.
     """
     other = _other(seat, agent, collaborator)
-    interrupts.run(_play(seat, other, tasks, task, output, seed))
+    interrupts.run(_play, seat, other, tasks, task, output, seed)
 
 
 def _other(seat: Seat, agent: str | None, collaborator: str | None) -> str:

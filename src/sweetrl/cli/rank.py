@@ -43,10 +43,10 @@ def rank(
         _rank_by_values(Path(critic.removeprefix(VALUES)), output, quiet=quiet).report(json=json, quiet=quiet)
         return
     judging = Judging(comparing=judge_prompt, rounds=judge_rounds, telling=critic_prompt)
-    ranking = _rank(
-        critic, judging, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet
+    tally = interrupts.run(
+        _rank, critic, judging, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet
     )
-    interrupts.run(ranking).report(json=json, quiet=quiet)
+    tally.report(json=json, quiet=quiet)
 
 
 def _rank_by_values(values: Path, output: Path, *, quiet: bool) -> "Tally":

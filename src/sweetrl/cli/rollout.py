@@ -164,7 +164,7 @@ def _hold(plan: "Plan", tasks: str, output: Path, *, json: bool, quiet: bool) ->
     from sweetrl.cli.dialogues import hold
 
     plan.check()
-    interrupts.run(hold(plan, tasks, output, quiet=quiet)).report(json=json, quiet=quiet)
+    interrupts.run(hold, plan, tasks, output, quiet=quiet).report(json=json, quiet=quiet)
 
 
 def player_of(

@@ -110,7 +110,7 @@ class FrontendBench:
         self, tasks: "Iterable[Task]", advance: Callable[[int], None]
     ) -> "Iterator[tuple[str, list[Defect]]]":
         """The defects of each task, in order."""
-        return iter(interrupts.run(_all_defects(list(tasks), Studio(workers=self.workers), advance)))
+        return iter(interrupts.run(_all_defects, list(tasks), Studio(workers=self.workers), advance))
 
 
 async def _all_defects(

@@ -119,7 +119,7 @@ class _Report:
             return runs
         tasks = set(choose_tasks([method_of(run).tasks for run in runs], (), EXAMPLES, self._study.seed))
         shown = {run.name: [episode for episode in run.episodes if episode.task_id in tasks] for run in runs}
-        credit = interrupts.run(_credit(critic, self._tasks, shown))
+        credit = interrupts.run(_credit, critic, self._tasks, shown)
         return [replace(run, credit=credit[run.name]) for run in runs]
 
     def _critic(self) -> Path | None:

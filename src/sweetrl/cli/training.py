@@ -135,7 +135,7 @@ def _rendered(common: "Common", pairs: Path | None, tasks: dict[str, Task]) -> C
     RunFolder(common.output).refuse_foreign()
     needed = {pair.task_id for pair in read_records(pairs, EpisodePair)} & tasks.keys()
     chosen = [tasks[each] for each in sorted(needed)]
-    return interrupts.run(make_references(chosen, common.output / REFERENCES)).path
+    return interrupts.run(make_references, chosen, common.output / REFERENCES).path
 
 
 def _check_outcomes(kind: str, pairs: Path | None, verdicts: Path | None) -> None:

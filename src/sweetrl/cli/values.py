@@ -95,7 +95,7 @@ def values(
         similarity=similarity,
         screenshots=None,
     ) as bench:
-        tally = interrupts.run(replay.into(output, source, bench, quiet=quiet))
+        tally = interrupts.run(replay.into, output, source, bench, quiet=quiet)
     tally.report(json=json, quiet=quiet)
 
 

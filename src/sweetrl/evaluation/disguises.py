@@ -1,13 +1,13 @@
 """Takes the disguises off a text: whatever may be hidden in it, as texts to search for code.
 
-Each way of hiding is undone by one function. None of them can invent code of a particular reference, so
-decoding where nothing is hidden costs time and nothing else. Every step is linear in the text, and long texts
+Each way of hiding is undone by one function. Decoding where nothing is hidden hardly ever gives code of a
+particular reference; it costs time. Every step is linear in the text, and long texts
 are cut: a reply has 400 or 1000 characters.
 """
 
 import binascii
 import codecs
-import html
+import quopri
 import re
 import string
 import unicodedata
@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from urllib.parse import unquote
+
+from sweetrl.outputs import unescaped
 
 LONGEST = 1 << 14
 """Characters of a text that are looked at."""
@@ -37,7 +39,8 @@ _EMPHASIS = re.compile(r"\*\*|~~|`")
 _NUMBERED = re.compile(r"(?<!\S)[(\[#]?(\d{1,4})[:.)\]=|-]+[ \t]*+")
 _NUMBERED_TOKEN = re.compile(r"(?<!\S)[(\[#]?(\d{1,4})[:.)\]=|-]+[ \t]*+(\S{1,80})")
 _LABEL = re.compile(r"[<\[({]\w{1,12}[>\])}]")
-_TOKEN = re.compile(r"\w++|[^\w\s]")
+_TOKEN = re.compile(r"[^\W_]++|_|[^\w\s]")
+_OFTEN = 5
 _READABLE = re.compile(rb"[\t\n\r\x20-\x7e]{%d,}" % _SHORTEST)
 _LINE_LABEL = re.compile(r"^[ \t]*+(?:\d{1,4}[.:)]|[-*>|])[ \t]*+", re.MULTILINE)
 _COMPRESSED = re.compile(rb"\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]")
@@ -52,7 +55,8 @@ def undisguised(text: str, words: frozenset[str]) -> Iterator[str]:
     """
     text = text[:LONGEST]
     plain = normal(text)
-    found = chain((text, plain), _rearranged(plain), _shifted(plain, words), _decoded(text, plain))
+    mirrored = plain[::-1], codecs.encode(plain, "rot13")
+    found = chain((text, plain), _rearranged(plain), _shifted(plain, words), _decoded(text, plain, *mirrored))
     yield from dict.fromkeys(each for each in found if each)
 
 
@@ -60,8 +64,8 @@ def normal(text: str) -> str:
     """The text in plain characters: entities and escapes decoded, invisible characters gone, lookalikes Latin."""
     tagged = max(text, default="") >= "\U000e0020"
     hidden = "".join(_TAG_LETTERS.get(ord(each), "") for each in text) if tagged else ""
-    text = unquote(html.unescape(html.unescape(text))) + hidden
-    text = _ESCAPE.sub(_unescaped, text)
+    text = unquote(unquote(unescaped(unescaped(text)))) + hidden
+    text = _ESCAPE.sub(_character, text)
     if text.isascii():
         return text
     text = unicodedata.normalize("NFKC", text)
@@ -69,7 +73,7 @@ def normal(text: str) -> str:
     return "".join(kept).translate(_LOOKALIKES)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _character(match: re.Match[str]) -> str:
     if code := match[1] or match[2] or match[3]:
         return chr(int(code, 16)) if int(code, 16) <= 0x10FFFF else ""
     return " " if match[4] else str(match[5])
@@ -81,6 +85,7 @@ def _unescaped(match: re.Match[str]) -> str:
 def _rearranged(text: str) -> Iterator[str]:
     words = text.split()
     yield _EMPHASIS.sub("", _HTML_TAG.sub("", text))
+    yield quopri.decodestring(text.encode("utf-8", "replace")).decode("utf-8", "replace")
     yield text[::-1]
     yield " ".join(reversed(words))
     yield " ".join(word[::-1] for word in words)
@@ -89,19 +94,31 @@ def _rearranged(text: str) -> Iterator[str]:
     yield " ".join(token for _, token in sorted(numbered, key=lambda pair: pair[0]))
     yield "".join(line.lstrip()[:1] for line in text.split("\n"))
     yield "".join(word[0] for word in words)
-    yield from _unseparated(text)
-
-
-def _unseparated(text: str) -> Iterator[str]:
-    """Without the token, or the label in brackets, that comes back so often that it may part others."""
-    tokens = _TOKEN.findall(text)
-    for token, count in Counter(tokens).most_common(4):
-        if count >= 5 and 6 * count >= len(tokens):
-            yield " ".join(each for each in tokens if each != token)
-            yield re.sub(rf"\s*{re.escape(token)}(\s*)", r"\1", text)
     for label, count in Counter(_LABEL.findall(text)).most_common(1):
-        if count >= 5:
+        if count >= _OFTEN:
             yield text.replace(label, " ")
+    tokens = _TOKEN.findall(text)
+    for version in (tokens, _uncounted(tokens, 0), _uncounted(tokens, 1)):
+        yield from _unseparated(version)
+
+
+def _uncounted(tokens: list[str], number: int) -> list[str]:
+    """Without the numbers that count on from `number`."""
+    kept = []
+    for token in tokens:
+        if token == str(number):
+            number += 1
+        else:
+            kept.append(token)
+    return kept
+
+
+def _unseparated(tokens: list[str]) -> Iterator[str]:
+    """Without the tokens that come back so often that they may part others: each alone, and all together."""
+    common = Counter(tokens).most_common(4)
+    often = [token for token, count in common if count >= _OFTEN and 8 * count >= len(tokens)]
+    for left_out in (set(), *({token} for token in often), set(often)):
+        yield " ".join(token for token in tokens if token not in left_out)
 
 
 # ---------------------------------------------------------------- letters for letters
@@ -179,7 +196,7 @@ def _from_hex(text: str) -> Iterator[bytes]:
     joined = re.sub(r"0x|[^0-9a-z]", "", text.lower())
     for run in (
         *re.findall(r"[0-9a-f]{16,}+", joined),
-        "".join(re.findall(r"\b(?:0x)?([0-9a-f]{2})\b", text.lower())),
+        "".join(re.findall(r"\b(?:0x|u\+)?(?:00)?([0-9a-f]{2})\b", text.lower())),
     ):
         for shift in range(2):
             yield bytes.fromhex(_whole(run[shift:], 2))
@@ -191,6 +208,7 @@ def _from_codes(text: str) -> Iterator[bytes]:
     bits = "".join(each for each in numbers if len(each) >= 7 and not each.strip("01"))
     yield bytes(code for each in numbers if len(each) <= 3 and 9 <= (code := int(each)) < 127)
     yield bytes(int(each, 8) for each in numbers if re.fullmatch(r"[01]?[0-7]{2}", each))
+    yield bytes(int(each, 2) & 127 for each in numbers if 6 <= len(each) <= 8 and not each.strip("01"))
     for width in (7, 8):
         yield bytes(int(bits[at : at + width], 2) & 127 for at in range(0, len(bits) - width + 1, width))
 

@@ -66,8 +66,8 @@ class _Worker:
     """What runs one program at a time; its processes are started when first needed."""
 
     def __init__(self) -> None:
-        self.zygotes: dict[tuple[str, ...], Zygote] = {}
-        """By the packages that they have loaded."""
+        self.zygotes: dict[tuple[bool, tuple[str, ...]], Zygote] = {}
+        """By what they have loaded: modules that many import, and packages."""
 
     def kill(self) -> None:
         """End the processes under whoever waits for them; may be called from any thread."""
@@ -141,16 +141,22 @@ class Sandbox:
     def _attempt(self, worker: _Worker, program: Program) -> list[Result]:
         if self._closed:
             raise SandboxError("the sandbox is closed")
-        # A package is loaded before forking, but only for programs that mention it: it makes forks dearer.
-        packages = tuple(name for name in self._packages if any(name in source for source in program.sources))
         try:
-            if packages not in worker.zygotes:
-                worker.zygotes[packages] = Zygote(self.isolation, self.limits, packages, self._hash_seed)
-            return self._run_to_end(worker.zygotes[packages], program)
+            return self._run_to_end(self._zygote(worker, program), program)
         except BaseException:
             # Whatever happened, the processes are in an unknown state: the next program gets new ones.
             worker.close()
             raise
+
+    def _zygote(self, worker: _Worker, program: Program) -> Zygote:
+        """One that has loaded what the program mentions, and little else: what is loaded makes forks dearer."""
+        packages = tuple(name for name in self._packages if any(name in source for source in program.sources))
+        preload = any("import" in source for source in program.sources)
+        if (preload, packages) not in worker.zygotes:
+            worker.zygotes[preload, packages] = Zygote(
+                self.isolation, self.limits, packages, self._hash_seed, preload=preload
+            )
+        return worker.zygotes[preload, packages]
 
     def _budgets(self, program: Program) -> list[int]:
         return list(program.budgets) or [self.limits.result_bytes] * len(program.calls)

@@ -5,12 +5,19 @@ one reading is run, and which one does not depend on the hidden tests. docs/dial
 is parsed as Python here: compilers have been crashed by the source they were given.
 """
 
-import html
 import re
 from collections.abc import Iterator
 from itertools import accumulate
 
-from sweetrl.outputs import Block, after_last_marker, dedented, fenced_blocks, marked_answer, spoken
+from sweetrl.outputs import (
+    Block,
+    after_last_marker,
+    dedented,
+    fenced_blocks,
+    marked_answer,
+    spoken,
+    unescaped,
+)
 
 MAX_ANSWER_CHARACTERS = 1 << 20
 
@@ -188,8 +195,8 @@ def _repaired(source: str) -> Iterator[str]:
     """The source without what a word processor, a web page or a listing may have done to it."""
     if len(source) <= _LONGEST_REPAIRED:
         plain = source if source.isascii() else source.translate(_PLAIN)
-        unescaped = _unnumbered(html.unescape(plain))
-        yield from (repaired for repaired in (plain, unescaped) if repaired != source)
+        decoded = _unnumbered(unescaped(plain))
+        yield from (repaired for repaired in (plain, decoded) if repaired != source)
 
 
 def _unnumbered(source: str) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 
+from msgspec import Struct
+
 from sweetrl.errors import DataError, SandboxError
 from sweetrl.sandbox import (
     BadValue,
@@ -44,13 +46,22 @@ class Mode(StrEnum):
     """As the paper's scorer does, with its scope and word filters."""
 
 
+class _Prepared(Struct, frozen=True):
+    """What all answers to a task have in common."""
+
+    function: str
+    expected: tuple[Expected, ...]
+    calls: tuple[str, ...]
+    budgets: tuple[int, ...]
+
+
 class BackendScorer:
     """A `Scorer` for backend tasks. Close the sandbox after it."""
 
     def __init__(self, sandbox: Sandbox, *, mode: Mode = Mode.MODULE, workers: int = 1) -> None:
         self._sandbox = sandbox
         self._mode = mode
-        self._references: OrderedDict[tuple[str, ...], tuple[Expected, ...]] = OrderedDict()
+        self._prepared: OrderedDict[tuple[str, ...], _Prepared] = OrderedDict()
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="score")
 
     @property
@@ -75,11 +86,12 @@ class BackendScorer:
 
     def checks(self, task: Task, answer: str | None) -> tuple[Check, ...]:
         """The outcome of each hidden test. `SandboxError` if the sandbox fails."""
-        expected = self.expected(task)
+        prepared = self._prepare(task)
         refusal = self._refusal(answer)
         if refusal or answer is None:
-            return tuple(Check(item.name, Outcome.UNUSABLE, refusal) for item in expected)
-        return self.compare(task, expected, self._sandbox.run(self._program(task, answer, expected)))
+            return tuple(Check(item.name, Outcome.UNUSABLE, refusal) for item in prepared.expected)
+        results = self._sandbox.run(self._program(answer, prepared))
+        return self.compare(task, prepared.expected, results)
 
     def compare(
         self, task: Task, expected: Sequence[Expected], results: Sequence[Result]
@@ -89,15 +101,23 @@ class BackendScorer:
 
     def expected(self, task: Task) -> tuple[Expected, ...]:
         """The reference's results, computed once per task."""
+        return self._prepare(task).expected
+
+    def _prepare(self, task: Task) -> _Prepared:
         secret = backend_secret(task)
-        key = (secret.reference, *secret.tests, *secret.tests.values())
-        if (known := self._references.get(key)) is not None:
+        key = (task.request, secret.reference, *secret.tests, *secret.tests.values())
+        if (known := self._prepared.get(key)) is not None:
             return known
         expected = self.run_reference(task, self._sandbox)
-        self._references[key] = expected
-        if len(self._references) > _REFERENCES_KEPT:
-            self._references.popitem(last=False)
-        return expected
+        self._prepared[key] = prepared = _Prepared(
+            function=main_function(task.request, secret.tests),
+            expected=expected,
+            calls=tuple(item.split.subject for item in expected),
+            budgets=tuple(item.budget for item in expected),
+        )
+        if len(self._prepared) > _REFERENCES_KEPT:
+            self._prepared.popitem(last=False)
+        return prepared
 
     def run_reference(self, task: Task, sandbox: Sandbox, *, seed: int = 0) -> tuple[Expected, ...]:
         """The reference's results in the given sandbox."""
@@ -129,15 +149,14 @@ class BackendScorer:
             return f"official mode gives nothing to answers with {word!r} in them"
         return ""
 
-    def _program(self, task: Task, answer: str, expected: Sequence[Expected]) -> Program:
-        function = main_function(task.request, backend_secret(task).tests)
-        sources = (official.reading(answer),) if self._mode is Mode.OFFICIAL else readings(answer, function)
+    def _program(self, answer: str, prepared: _Prepared) -> Program:
+        official_rules = self._mode is Mode.OFFICIAL
         return Program(
-            sources=sources,
-            defines=function,
-            calls=tuple(item.split.subject for item in expected),
+            sources=(official.reading(answer),) if official_rules else readings(answer, prepared.function),
+            defines=prepared.function,
+            calls=prepared.calls,
             scope=self._mode.value,
-            budgets=tuple(item.budget for item in expected),
+            budgets=prepared.budgets,
         )
 
     def _verdict(

@@ -6,7 +6,6 @@ zygote needs.
 
 import ctypes
 import os
-import resource
 import stat
 import struct
 
@@ -24,6 +23,9 @@ _SIGKILL = 9
 NOBODY = 65534
 _MOST_THREADS = 1 << 14
 """Half of the processes and threads that a kernel allows by default."""
+
+_RLIMIT_CPU, _RLIMIT_FSIZE, _RLIMIT_CORE, _RLIMIT_NPROC = 0, 1, 4, 6
+_RLIMIT_NOFILE, _RLIMIT_MEMLOCK, _RLIMIT_AS, _RLIMIT_MSGQUEUE = 7, 8, 9, 12
 
 # System call numbers shared by all architectures.
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -103,22 +105,28 @@ def world_readable(path: str) -> bool:
 def limit_resources(memory_bytes: int) -> None:
     """Bounds that every forked process inherits; without privileges they cannot be raised again."""
     for what, bound in (
-        (resource.RLIMIT_AS, memory_bytes),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, 64),
-        (resource.RLIMIT_MEMLOCK, 0),
-        (resource.RLIMIT_MSGQUEUE, 0),
+        (_RLIMIT_AS, memory_bytes),
+        (_RLIMIT_FSIZE, 0),
+        (_RLIMIT_CORE, 0),
+        (_RLIMIT_NOFILE, 64),
+        (_RLIMIT_MEMLOCK, 0),
+        (_RLIMIT_MSGQUEUE, 0),
     ):
-        resource.setrlimit(what, (bound, bound))
+        _limit(what, bound)
 
 
 def limit_process(cpu_seconds: int) -> None:
     """Bounds that only the forked process has."""
     # A last resort, should the parent fail to end this process in time.
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
-    # Counts all threads of the user, so it must be generous; the kernel does not hold root to it.
-    resource.setrlimit(resource.RLIMIT_NPROC, (_MOST_THREADS, _MOST_THREADS))
+    _limit(_RLIMIT_CPU, cpu_seconds)
+    # Counts all threads of the user, so it must be generous; the kernel does not hold root to it. Not for the
+    # zygote, which must be able to fork while the threads of another process use this up.
+    _limit(_RLIMIT_NPROC, _MOST_THREADS)
+
+
+def _limit(what: int, bound: int) -> None:
+    # Not the module `resource`: what the zygote imports, every fork pays for.
+    _check(libc.setrlimit(what, struct.pack("@QQ", bound, bound)), "setrlimit")
 
 
 def volunteer_for_the_oom_killer() -> None:

@@ -1,9 +1,11 @@
 """Plain values from the JSON that `encoding` writes. Runs in the parent, and in processes that are given values."""
 
-import importlib
-import json
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _MAX_DEPTH = 210
 """Twice the levels that `encoding` writes at most, plus some: a tuple takes two."""
@@ -15,7 +17,7 @@ class BadValue(ValueError):  # noqa: N818
 
 def decode_again(encoded: bytes) -> Any:
     """The value of JSON that the parent has decoded before, and so knows to be sound."""
-    return plain(json.loads(encoded))
+    return plain(_library("json").loads(encoded))
 
 
 def plain(tree: Any, depth: int = 0) -> Any:
@@ -63,7 +65,7 @@ def _floats(content: Any, depth: int) -> list[float]:
 
 def _library(module: str) -> Any:
     """A module that is loaded when first needed: every fork pays for what the zygote has loaded."""
-    return importlib.import_module(module)
+    return __import__(module)
 
 
 _TYPES: dict[str, Callable[[Any, int], Any]] = {

@@ -5,18 +5,18 @@ the type: `{"tuple": [...]}`. Subclasses of plain types count as their base. `sw
 This runs beside untrusted code and promises nothing: what it sends is a claim that the parent checks.
 """
 
-import json
-import math
+from __future__ import annotations
+
 import sys
-from typing import Any
+from _json import encode_basestring_ascii as _quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 MAX_DEPTH = 100
 _EXACT_INT = 1 << 63
-
-Json = object
-
-# Built once; `json.dumps` with options builds an encoder per call.
-_dump = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Unusable(Exception):  # noqa: N818  not an error of ours: the result has no plain form
@@ -29,7 +29,7 @@ def encode(value: object, budget: int) -> bytes:
         return b"%d" % value
     if type(value) is bool:
         return b"true" if value else b"false"
-    text = _dump(_Walk(budget).tree(value, 0))
+    text = _Walk(budget).text(value, 0)
     if len(text) > budget:
         raise Unusable(f"result is larger than {budget} bytes")
     return text.encode("ascii")
@@ -41,74 +41,83 @@ class _Walk:
     def __init__(self, budget: int) -> None:
         self._budget = self._left = budget
 
-    def tree(self, value: object, depth: int) -> Json:
-        kind = type(value)
-        if value is None or kind is bool:
-            return value
+    def text(self, value: object, depth: int) -> str:
+        if value is None:
+            return "null"
+        if type(value) is bool:
+            return "true" if value else "false"
         if depth > MAX_DEPTH:
             raise Unusable(f"result is nested more than {MAX_DEPTH} levels deep, or contains itself")
         self._spend(1)
+        if isinstance(value, str):
+            return self._string(str.__str__(value))
         if isinstance(value, int):
             return self._integer(value)
         if isinstance(value, float):
             return self._float(float.__add__(value, 0.0))
-        if isinstance(value, str):
-            return self._text(str.__str__(value))
         if isinstance(value, list):
-            return [self.tree(item, depth + 1) for item in list.__iter__(value)]
+            return self._array(list.__iter__(value), depth)
         if isinstance(value, tuple):
-            return {"tuple": [self.tree(item, depth + 1) for item in tuple.__iter__(value)]}
+            return f'{{"tuple":{self._array(tuple.__iter__(value), depth)}}}'
         if isinstance(value, dict):
-            pairs = dict.items(value)
-            return {"dict": [[self.tree(k, depth + 1), self.tree(v, depth + 1)] for k, v in pairs]}
+            pairs = [
+                f"[{self.text(key, depth + 1)},{self.text(item, depth + 1)}]"
+                for key, item in dict.items(value)
+            ]
+            return f'{{"dict":[{",".join(pairs)}]}}'
         return self._rare(value, depth)
 
-    def _rare(self, value: object, depth: int) -> Json:
+    def _array(self, items: Iterable[object], depth: int) -> str:
+        return f"[{','.join([self.text(item, depth + 1) for item in items])}]"
+
+    def _rare(self, value: object, depth: int) -> str:
         if isinstance(value, set):
-            return {"set": [self.tree(item, depth + 1) for item in set.__iter__(value)]}
+            return f'{{"set":{self._array(set.__iter__(value), depth)}}}'
         if isinstance(value, frozenset):
-            return {"frozenset": [self.tree(item, depth + 1) for item in frozenset.__iter__(value)]}
+            return f'{{"frozenset":{self._array(frozenset.__iter__(value), depth)}}}'
         if isinstance(value, (bytes, bytearray)):
             self._spend(2 * len(value))
-            return {"bytes": bytes(value).hex()}
+            return f'{{"bytes":"{bytes(value).hex()}"}}'
         if isinstance(value, complex):
-            return {"complex": [self._float(value.real), self._float(value.imag)]}
+            return f'{{"complex":[{self._float(value.real)},{self._float(value.imag)}]}}'
         if isinstance(value, range):
-            return {"range": [self._integer(part) for part in (value.start, value.stop, value.step)]}
+            return f'{{"range":[{",".join(map(self._integer, (value.start, value.stop, value.step)))}]}}'
         return self._library(value, depth)
 
-    def _library(self, value: object, depth: int) -> Json:
+    def _library(self, value: object, depth: int) -> str:
         """Values of library types. A type whose module is not loaded cannot be the value's."""
         if isinstance(value, _loaded("decimal", "Decimal")):
-            return {"decimal": self._text(str(value))}
+            return f'{{"decimal":{self._string(str(value))}}}'
         if isinstance(value, _loaded("fractions", "Fraction")):
-            return {"fraction": [self._integer(value.numerator), self._integer(value.denominator)]}
+            return f'{{"fraction":[{self._integer(value.numerator)},{self._integer(value.denominator)}]}}'
         for name in ("datetime", "date", "time"):
             if isinstance(value, _loaded("datetime", name)):
-                return {name: self._text(value.isoformat())}
+                return f'{{"{name}":{self._string(value.isoformat())}}}'
         if isinstance(value, _loaded("datetime", "timedelta")):
-            return {"timedelta": [value.days, value.seconds, value.microseconds]}
+            parts = (value.days, value.seconds, value.microseconds)
+            return f'{{"timedelta":[{",".join(map(self._integer, parts))}]}}'
         if isinstance(value, _loaded("numpy", "generic")):
-            return self.tree(value.item(), depth + 1)
+            return self.text(value.item(), depth + 1)
         raise Unusable(f"result of type {type(value).__name__[:80]} has no plain form")
 
-    def _integer(self, value: int) -> Json:
+    def _integer(self, value: int) -> str:
         value = int.__add__(value, 0)
         if -_EXACT_INT <= value < _EXACT_INT:
-            return value
+            return int.__repr__(value)
         self._spend(value.bit_length() // 4)
-        return {"int": hex(value)}
+        return f'{{"int":"{hex(value)}"}}'
 
-    def _float(self, value: float) -> Json:
-        return value if math.isfinite(value) else {"float": repr(value)}
+    def _float(self, value: float) -> str:
+        text = float.__repr__(value)
+        return text if value - value == 0 else f'{{"float":"{text}"}}'  # not so for infinities and NaN
 
-    def _text(self, value: str) -> Json:
+    def _string(self, value: str) -> str:
         self._spend(len(value))
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            return {"text": value.encode("utf-32-le", "surrogatepass").hex()}
-        return value
+            return f'{{"text":"{value.encode("utf-32-le", "surrogatepass").hex()}"}}'
+        return _quoted(value)
 
     def _spend(self, size: int) -> None:
         self._left -= size

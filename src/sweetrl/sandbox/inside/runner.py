@@ -4,20 +4,25 @@ Frames are `kind (1 byte), index (2), length (4), payload`, in order. The proces
 calls, and nothing else: neither the reference nor what is expected. A forged frame therefore gains nothing.
 """
 
+from __future__ import annotations
+
 import builtins
 import gc
 import marshal
 import os
-import random
 import struct
 import sys
 import time
-import types
-from typing import Any
 
 from . import confinement
 from .decoding import decode_again
 from .encoding import Unusable, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Callable
+    from typing import Any
 
 HEADER = struct.Struct("<cHI")
 CONFINED, BROKEN, LOADED = b"C", b"B", b"L"
@@ -28,7 +33,7 @@ _MAX_DETAIL = 300
 _GATHER_SECONDS = 0.02
 
 # Untrusted code may replace these names in their modules; this process then still ends as it should.
-_write, _exit, _seed, _clock = os.write, os._exit, random.seed, time.monotonic
+_write, _exit, _clock = os.write, os._exit, time.monotonic
 
 
 def run_job(job_fd: int, result_fd: int, cpu_seconds: int, parent: int) -> None:
@@ -37,7 +42,10 @@ def run_job(job_fd: int, result_fd: int, cpu_seconds: int, parent: int) -> None:
     try:
         confinement.die_with_parent(parent)
         job = marshal.loads(_read_all(job_fd))  # noqa: S302  the parent wrote it
-        _give_up_rights(cpu_seconds, unfiltered=job["unfiltered"])
+        confinement.limit_process(cpu_seconds)
+        gc.enable()
+        if not job["unfiltered"]:
+            confinement.filter_more()
     except BaseException as error:
         results.add(BROKEN, 0, _describe(error))
         _exit(1)
@@ -46,38 +54,32 @@ def run_job(job_fd: int, result_fd: int, cpu_seconds: int, parent: int) -> None:
         # Up to this frame only trusted code has run: what fails before it is never the answer's fault, and
         # what fails after it always is.
         results.add(CONFINED, 0, b"")
-        _run_source(job, results)
+        run_source(job, results)
         results.flush()
     finally:
         _exit(0)
 
 
-def _give_up_rights(cpu_seconds: int, *, unfiltered: bool) -> None:
-    confinement.limit_process(cpu_seconds)
-    gc.enable()
-    if not unfiltered:
-        confinement.filter_more()
-
-
-def _run_source(job: dict[str, Any], results: "Results") -> None:
+def run_source(job: dict[str, Any], results: Results) -> None:
+    """Compile the job's code and make its calls; one result for each."""
     try:
         code = _compile_first(job["sources"], job["defines"])
     except BaseException as error:
         for index in range(job["start"], len(job["calls"])):
             results.add(RAISED, index, _describe(error))
     else:
-        run_calls(code, job, results)
+        _run_calls(code, job, results)
 
 
-def run_calls(code: types.CodeType, job: dict[str, Any], results: "Results") -> None:
+def _run_calls(code: types.CodeType, job: dict[str, Any], results: Results) -> None:
     """Evaluate the calls, each in a fresh load of the code."""
     start, calls = job["start"], job["calls"]
     load = _load_official if job["scope"] == "official" else _load_module
-    uses_random = any("random" in source for source in job["sources"])
+    seed = _seed_function(job["sources"])
     for index in range(start, len(calls)):
         try:
-            if uses_random:
-                _seed(job["seed"])
+            if seed is not None:
+                seed(job["seed"])
             scopes = load(code)
             if job["values"]:
                 scopes[0].update({name: decode_again(value) for name, value in job["values"][index].items()})
@@ -90,7 +92,15 @@ def run_calls(code: types.CodeType, job: dict[str, Any], results: "Results") -> 
         except BaseException as error:
             kind, payload = RAISED, _describe(error)
         results.add(kind, index, payload)
-    sys.modules.pop(MODULE_NAME, None)  # what the code made is not kept until the next is run
+
+
+def _seed_function(sources: list[str]) -> Callable[[int], None] | None:
+    """What seeds `random`, for code that mentions it; the others need not load it."""
+    if not any("random" in source for source in sources):
+        return None
+    import random
+
+    return random.seed
 
 
 class Results:
@@ -145,7 +155,7 @@ def _compile_first(sources: list[str], defines: str) -> types.CodeType:
 
 def _load_module(code: types.CodeType) -> tuple[dict[str, Any], ...]:
     """Run the code as a module of its own, anew for each call."""
-    module = types.ModuleType(MODULE_NAME)
+    module = type(sys)(MODULE_NAME)
     sys.modules[MODULE_NAME] = module
     module.__dict__["__builtins__"] = builtins
     exec(code, module.__dict__)  # noqa: S102

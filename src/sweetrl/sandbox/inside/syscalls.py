@@ -8,7 +8,6 @@ Python raises an ordinary error. Code of another architecture (32-bit calls on a
 
 import errno
 import os
-import platform
 import struct
 
 # Name: number on x86_64, number on aarch64 (-1: does not exist there).
@@ -102,7 +101,6 @@ ZYGOTES = {
     "recvmsg": (47, 212),
     "wait4": (61, 260),
     "pidfd_open": (434, 434),
-    "pidfd_send_signal": (424, 424),
 }
 """What the zygote needs besides; refused by the inner filter."""
 OPEN = (2, -1)
@@ -144,12 +142,12 @@ _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16
 
 def supported() -> bool:
     """Whether this machine's system call numbers are known."""
-    return platform.machine() in ARCHITECTURES
+    return os.uname().machine in ARCHITECTURES
 
 
 def outer_filter() -> bytes:
     """The allow-list, as an array of `struct sock_filter`."""
-    column, _ = ARCHITECTURES[platform.machine()]
+    column, _ = ARCHITECTURES[os.uname().machine]
     program = _preamble()
     for call in (*ALLOWED.values(), *ZYGOTES.values(), CLONE, PRLIMIT, PRCTL, KILL, TGKILL):
         program += _when(call[column], [_op(_RETURN, _ALLOW)])
@@ -165,7 +163,7 @@ def outer_filter() -> bytes:
 
 def inner_filter(pid: int) -> bytes:
     """What the process `pid` may do less than the zygote that forked it."""
-    column, _ = ARCHITECTURES[platform.machine()]
+    column, _ = ARCHITECTURES[os.uname().machine]
     program = _preamble()
     for call in ZYGOTES.values():
         program += _when(call[column], _fail(errno.EPERM))
@@ -179,7 +177,7 @@ def inner_filter(pid: int) -> bytes:
 
 def _preamble() -> list[bytes]:
     """Kill code of another architecture, whose numbers mean other calls; load the call's number."""
-    _, architecture = ARCHITECTURES[platform.machine()]
+    _, architecture = ARCHITECTURES[os.uname().machine]
     check = [_op(_LOAD, _ARCH), _op(_JUMP_EQUAL, architecture, 1, 0), _op(_RETURN, _KILL_PROCESS)]
     return [*check, _op(_LOAD, _NUMBER)]
 

@@ -2,41 +2,48 @@
 
 It never sees a job's data: each job is two pipe ends handed over the control socket, which the forked process
 reads and writes. Its own memory, which that process inherits, holds only the standard library.
+
+Every page of memory that a forked process writes to has to be copied for it first, and a count of references is
+written whenever an object is used. So the zygote loads little and uses few objects between two forks.
 """
 
+from __future__ import annotations
+
+import _socket
 import ctypes
 import gc
-import importlib
-import json
+import marshal
 import os
-import select
-import signal
-import socket
 import struct
 import sys
 import time
-from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_file_location
 
-from . import confinement, runner
+from . import confinement, runner, warmth
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 PRELOADED = (
     *("bisect", "collections", "copy", "datetime", "functools", "heapq", "itertools", "json", "math"),
     *("operator", "random", "re", "string", "time", "typing"),
 )
-"""What answers import most, so that they find it ready. Each costs memory that every fork must map."""
+"""What answers import most, so that those that import anything find it ready."""
 
 # Not os.fork, which runs the interpreter's hooks in the new process (a new random seed, new locks): 0.4 ms for
 # things that a process with one thread, about to be confined, does not need.
 _fork = ctypes.PyDLL(None).fork
 
 _FORK_ATTEMPTS, _FORK_PAUSE = 200, 0.05
+_SIGKILL = 9
 
 READY, ENDED, PROCESS = b"R", b"E", b"P"
-MESSAGE = struct.Struct("<ciqq")
-"""To the parent: what happened; exit code, CPU microseconds and peak bytes of memory of the ended process."""
-JOB, ASK = b"J", b"A"
-"""From the parent: run this; hand me the running process."""
+"""To the parent: serving; the process has ended, with this exit code; here is the running process."""
+CODE_SIZE = 4
+JOB, ASK, DONE, WAIT = b"J", b"A", b"D", b"W"
+"""From the parent: run this; hand me the running process; its results are in, end it; wait for its end and tell me."""
+_DESCRIPTORS = struct.Struct("@iii")
+_ROOM = _socket.CMSG_SPACE(_DESCRIPTORS.size)
 
 
 class NamedPackages:
@@ -50,18 +57,20 @@ class NamedPackages:
         folder = self._folders.get(name) if path is None else None
         if folder is None:
             return None
+        from importlib.util import spec_from_file_location
+
         return spec_from_file_location(name, f"{folder}/__init__.py", submodule_search_locations=[folder])
 
 
 def main() -> None:
     """Confine this process as told on the command line, then serve jobs until the parent goes away."""
-    settings = json.loads(sys.argv[1])
-    control = socket.socket(fileno=settings["control"])
+    settings = marshal.loads(bytes.fromhex(sys.argv[1]))  # noqa: S302  the parent wrote it
+    control = _socket.socket(fileno=settings["control"])
     sys.argv[:] = [runner.MODULE_NAME]
     sys.path[:] = [entry for entry in sys.path if entry != settings["home"]]
     sys.meta_path.append(NamedPackages(settings["packages"]))
-    for name in (*PRELOADED, *settings["packages"]):
-        importlib.import_module(name)
+    for name in (*(PRELOADED if settings["preload"] else ()), *settings["packages"]):
+        __import__(name)
     os.environ.clear()  # not earlier: some of it is for the packages
     os.chdir("/")
     confinement.volunteer_for_the_oom_killer()
@@ -72,56 +81,57 @@ def main() -> None:
         confinement.confine_files(settings["readable"])
     if settings["filter"]:
         confinement.filter_system_calls()
-    _warm_up()
+    warmth.run_sample_jobs()
     os.dup2(0, 2)  # complaints until here went to the parent, from here on to /dev/null
     gc.collect()
     gc.freeze()  # keeps the collector from touching, and so copying, the pages shared with forks
     gc.disable()
-    control.sendall(MESSAGE.pack(READY, 0, 0, 0))
-    while _serve_one(control, settings["cpu_seconds"]):
-        pass
+    warmth.fill_gaps()
+    control.send(READY)
+    _serve(control, settings["cpu_seconds"])
 
 
-def _warm_up() -> None:
-    """Run a job here, so that what Python sets up on first use is there before every fork."""
-    code = compile("def f(x):\n    return [x, {'a': (1.5, 'b')}]\n", "<warm-up>", "exec")
-    job = {
-        "sources": [],
-        "calls": ["f(1)"] * 3,
-        "budgets": [4096] * 3,
-        "values": (),
-        "scope": "module",
-        "seed": 0,
-        "start": 0,
-    }
-    runner.run_calls(code, job, runner.Results(1, at_once=False))
+def _serve(control: _socket.socket, cpu_seconds: int) -> None:
+    """Fork a process for each job; the one before has always ended by then. Returns when the parent is gone."""
+    child = 0
+    while True:
+        message, passed, _, _ = control.recvmsg(1, _ROOM)
+        if message == JOB:
+            child = _start(control, passed[0][2], cpu_seconds)
+        elif message == DONE and child > 0:
+            os.kill(child, _SIGKILL)
+            os.waitpid(child, 0)
+            child = 0
+        elif message == WAIT:
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            control.send(ENDED + code.to_bytes(CODE_SIZE, "little", signed=True))
+        elif message == ASK:
+            process = os.pidfd_open(child)
+            rights = process.to_bytes(4, sys.byteorder)
+            control.sendmsg([PROCESS], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+            os.close(process)
+        else:
+            return  # and the kernel kills the process that may be running
 
 
-def _serve_one(control: socket.socket, cpu_seconds: int) -> bool:
-    """Fork a process for one job and wait for its end. False when the parent is gone."""
-    message, descriptors, _, _ = socket.recv_fds(control, 1, 2)
-    if message == ASK:  # for a process that has ended in the meantime
-        control.sendall(MESSAGE.pack(PROCESS, 0, 0, 0))
-        return True
-    if message != JOB:
-        return False
-    job_fd, result_fd = descriptors
+def _start(control: _socket.socket, passed: bytes, cpu_seconds: int) -> int:
+    """Fork a process that reads its job from the first of the descriptors passed and writes to the second.
+
+    The third is /dev/null, opened anew: its flags belong to all who share it, and would outlast the process.
+    """
+    job_fd, result_fd, null_fd = _DESCRIPTORS.unpack(passed)
     parent = os.getpid()
-    pid = _fork_patiently()
-    if pid == 0:
-        control.close()
+    child = _fork_patiently()
+    if child == 0:
+        os.close(control.fileno())
+        for descriptor in (0, 1, 2):
+            os.dup2(null_fd, descriptor)
+        os.close(null_fd)
         runner.run_job(job_fd, result_fd, cpu_seconds, parent)
     os.close(job_fd)
     os.close(result_fd)
-    process = os.pidfd_open(pid)
-    alive = _watch(control, process)
-    os.close(process)
-    _, status, usage = os.wait4(pid, 0)
-    if alive:
-        microseconds = int((usage.ru_utime + usage.ru_stime) * 1e6)
-        exit_code = os.waitstatus_to_exitcode(status)
-        control.sendall(MESSAGE.pack(ENDED, exit_code, microseconds, usage.ru_maxrss * 1024))
-    return alive
+    os.close(null_fd)
+    return child
 
 
 def _fork_patiently() -> int:
@@ -132,18 +142,3 @@ def _fork_patiently() -> int:
             return pid
         time.sleep(_FORK_PAUSE)
     raise OSError("cannot fork")
-
-
-def _watch(control: socket.socket, process: int) -> bool:
-    """Wait until the process has ended. Kill it, and return False, if the parent goes away before."""
-    poll = select.poll()
-    poll.register(process, select.POLLIN)
-    poll.register(control, select.POLLIN)
-    while True:
-        ready = dict(poll.poll())
-        if process in ready:
-            return True
-        if control.recv(1) != ASK:
-            signal.pidfd_send_signal(process, signal.SIGKILL)
-            return False
-        socket.send_fds(control, [MESSAGE.pack(PROCESS, 0, 0, 0)], [process])

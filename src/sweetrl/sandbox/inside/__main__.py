@@ -1,5 +1,0 @@
-"""Entry point of the zygote process."""
-
-from .zygote import main
-
-main()
