@@ -13,6 +13,8 @@ from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.table import Table
 
     from sweetrl.cli.study import Plan
@@ -70,6 +72,8 @@ def quickstart(
         if not fresh and not quiet:
             console.note(f"{study.output}: was finished before; remove the folder to run it again")
         console.results().print(results_table(results))
+        for line in caveats(results, fast=fast):
+            typer.echo(line)
         typer.echo(f"Report: {report}")
 
 
@@ -184,6 +188,20 @@ def metrics_of(results: "StudyResults") -> dict[str, object]:
         "tasks": results.tasks,
         "seeds": results.seeds,
     }
+
+
+def caveats(results: "StudyResults", *, fast: bool) -> "Iterator[str]":
+    """What the table must not be read as."""
+    if fast:
+        yield "--fast is too small to rank the methods: it shows the pipeline. Run without --fast for a comparison."
+    labels = {name: method.label for name, method in results.methods.items()}
+    level = [
+        f"{labels[step.first]} and {labels[step.second]}"
+        for step in results.steps
+        if step.low is not None and step.high is not None and step.low <= 0 <= step.high
+    ]
+    if level:
+        yield f"Not told apart by this run (the interval of the difference holds 0): {'; '.join(level)}."
 
 
 def results_table(results: "StudyResults") -> "Table":
