@@ -5,7 +5,7 @@ the work is stopped depends on where the command is:
 
 - in an event loop (`run`), the work is cancelled between two callbacks. asyncio's own handler cancels it between any
   two bytecodes, where a future may be about to get its result;
-- between two records or training steps (`deferred` and `check`);
+- between two records (`deferred` and `check`);
 - elsewhere by a `KeyboardInterrupt`, as in any Python program.
 
 The exit code is always 130, and one line says how to resume.
@@ -62,7 +62,7 @@ _now = _Interrupts()
 
 def listen() -> None:
     """Take over Ctrl-C for the life of this process: from now on it never ends in a traceback."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as under nohup
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else ignored, as in background jobs
         signal.signal(signal.SIGINT, _now.on_interrupt)
         # The last moments of the interpreter, when all is said and no handler runs any more.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
