@@ -1,4 +1,4 @@
-"""Runs every attack through the scorer, honest answers in between on the same workers; prints what happened.
+"""Runs every attack through the scorer, then honest and wrong answers on the same worker; prints what happened.
 
     python -m sandbox.gauntlet FOLDER ISOLATION [NAME...]     JSON on standard output
 
@@ -43,6 +43,7 @@ REFERENCES = {
         "def stock(names):\n    shelf = Shelf()\n    for name in names:\n"
         "        shelf.items[name] = shelf.items.get(name, 0) + 1\n    return shelf.items\n"
     ),
+    "compared": "def compared(number):\n    return [number * 7, str(number * 7)]\n",
 }
 CALLS = {
     "total_of_evens": ("total_of_evens([1, 2, 3, 4])", "total_of_evens(range(10)) == 1020"),
@@ -51,7 +52,28 @@ CALLS = {
     "lottery": ("lottery(3)", "lottery(50)"),
     "initials": ("initials('ada king lovelace')", "initials('alan turing')"),
     "stock": ("stock(['pen', 'ink', 'pen'])", "stock(['ink'])"),
+    "compared": (
+        "compared(3)[0] > 20",
+        "21 in compared(3)",
+        "compared(3) in ([21, '21'], [0])",
+        "len(compared(3)) == 2 and compared(3)[1] == '21'",
+        "0 < compared(2)[0] < 15",
+        "not compared(1) != [7, '7']",
+        "(compared(1)[0] == 7) is True",
+        "sorted(map(str, compared(5)))",
+        "all(compared(i)[0] == i * 7 for i in range(1, 4))",
+        "any(compared(i)[0] > 20 for i in range(4))",
+        "f'{compared(4)[0]:03d}{compared(4)[1]}'",
+        "compared(6)[1].zfill(5)",
+        "isinstance(compared(2)[1], str) and compared(2)[0] % 7 == 0",
+        "[*compared(8)] == [56, '56']",
+        "sum(compared(i)[0] for i in (1, 2, 3))",
+        "list(map(compared, [1, 2]))",
+    ),
 }
+
+
+WRONG = "def {fn}(*a, **k):\n    return '__wrong__'\n"
 
 
 def make_tasks() -> dict[str, Task]:
@@ -122,14 +144,11 @@ class Gauntlet:
     def run(self, attacks: list[Attack]) -> dict[str, Any]:
         """Score everything, two at a time; say what happened and what was left behind."""
         before = self._surroundings()
-        with Sandbox(workers=2, limits=LIMITS, isolation=self.isolation) as sandbox:
-            scorer = BackendScorer(sandbox)
-            with ThreadPoolExecutor(2) as pool:
-                results = dict(pool.map(lambda attack: self._one(scorer, attack), attacks))
-            scorer.close()
-            strays = [each for each in descendants(os.getpid()) if not _is_ours(each)]
+        with ThreadPoolExecutor(2) as pool:
+            halves = list(pool.map(self._on_one_worker, (attacks[::2], attacks[1::2])))
+        strays = [each for _, left in halves for each in left]
         return {
-            "results": results,
+            "results": {name: outcome for results, _ in halves for name, outcome in results.items()},
             "connections": self.listener.connections,
             "strays": strays,
             "left": _left_after(seconds=5),
@@ -137,20 +156,35 @@ class Gauntlet:
             "changed": sorted(before ^ self._surroundings()),
         }
 
+    def _on_one_worker(self, attacks: list[Attack]) -> tuple[dict[str, Any], list[tuple[int, int, str]]]:
+        """The outcome of each attack, and the processes that the attacks have left."""
+        with Sandbox(workers=1, limits=LIMITS, isolation=self.isolation) as sandbox:
+            scorer = BackendScorer(sandbox)
+            results = dict(self._one(scorer, attack) for attack in attacks)
+            scorer.close()
+            return results, [each for each in descendants(os.getpid()) if not _is_ours(each)]
+
     def _one(self, scorer: BackendScorer, attack: Attack) -> tuple[str, dict[str, Any]]:
         name = next(self.ordinary)
         task = self.tasks[name if attack.task == "any" else attack.task]
         verdict = judge(scorer, task, self._fill(attack.template, task))
+        after = [name, next(self.ordinary)]
         denied = [
-            f"{honest}: {judged}"
-            for honest in (name, next(self.ordinary))
-            if (judged := judge(scorer, self.tasks[honest], REFERENCES[honest])).reward != 1.0
+            f"{each}: {judged}"
+            for each in after
+            if (judged := judge(scorer, self.tasks[each], REFERENCES[each])).reward != 1.0
+        ]
+        paid = [
+            f"{each}: {judged}"
+            for each in after
+            if (judged := judge(scorer, self.tasks[each], WRONG.format(fn=each))).reward != 0.0
         ]
         return attack.name, {
             "reward": verdict.reward,
             "failure": str(verdict.failure or ""),
             "checks": [f"{check.outcome}: {check.detail}" for check in verdict.checks],
             "honest_denied": denied,
+            "wrong_paid": paid,
         }
 
     def _fill(self, template: str, task: Task) -> str:

@@ -819,6 +819,281 @@ def {fn}(*a, **k):
 """,
 }
 
+COMPARISON = {
+    "object_agrees_to_everything": """
+class A:
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __bool__ = lambda s, *a: True
+    __getitem__ = __getattr__ = __call__ = __mod__ = __add__ = __radd__ = lambda s, *a, **k: s
+    __len__ = __index__ = __int__ = lambda s: 2
+    __iter__ = lambda s: iter((s, s))
+    __hash__ = lambda s: 0
+    __str__ = __repr__ = __format__ = lambda s, *a: '028'
+    __class__ = property(lambda s: str)
+def {fn}(*a, **k):
+    return A()
+""",
+    "list_of_agreeing_ints": """
+class I(int):
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = lambda s, *a: True
+    __mod__ = lambda s, o: 0
+    __hash__ = int.__hash__
+    __format__ = __str__ = __repr__ = lambda s, *a: '21'
+class S(str):
+    __eq__ = lambda s, o: True
+    zfill = lambda s, n: '00042'
+    __hash__ = str.__hash__
+def {fn}(*a, **k):
+    return [I(-1), S('no')]
+""",
+    "list_that_contains_all": """
+class L(list):
+    __contains__ = __eq__ = __bool__ = lambda s, *a: True
+    __ne__ = lambda s, o: False
+    __len__ = lambda s: 2
+    __getitem__ = lambda s, key: L()
+    __lt__ = __gt__ = lambda s, o: True
+    __hash__ = lambda s: 0
+def {fn}(*a, **k):
+    return L()
+""",
+    "dict_with_a_pop_of_its_own": """
+class D(dict):
+    pop = __getitem__ = lambda s, *a: D()
+    __gt__ = __lt__ = __eq__ = lambda s, o: True
+    __hash__ = lambda s: 0
+def {fn}(*a, **k):
+    return D({0: D(), 1: 'x'})
+""",
+    "metaclass_that_is_every_type": """
+class M(type):
+    __instancecheck__ = __subclasscheck__ = __eq__ = lambda *a: True
+    __hash__ = type.__hash__
+class T(metaclass=M):
+    __eq__ = lambda *a: True
+    __hash__ = lambda s: 0
+def {fn}(*a, **k):
+    return T
+""",
+    "builtins_of_its_own": """
+import builtins
+def _yes(*a, **k): return True
+for _n in ('len', 'sorted', 'all', 'any', 'sum', 'isinstance', 'map', 'list', 'str', 'range', 'max', 'min'):
+    globals()[_n] = _yes
+    setattr(builtins, _n, _yes)
+def {fn}(*a, **k):
+    return [-1, 'no']
+""",
+    "encoder_that_says_true": """
+import sys
+_runner = sys.modules['inside.runner']
+def {fn}(*a, **k):
+    _runner.encode = lambda value, budget: b'true'
+    return 1
+""",
+    "frames_that_say_true": _FRAMES
+    + """
+_tell(_frame(b'C', 0, b'') + _frame(b'L', 0, b'') + b''.join(_frame(b'V', i, b'true') for i in range(16)))
+os._exit(0)
+def {fn}(*a, **k):
+    return 1
+""",
+    "frames_of_odd_plain_values": _FRAMES
+    + """
+_odd = (b'{"float":"nan"}', b'{"decimal":"sNaN"}', b'{"decimal":"Infinity"}', b'{"range":[0,1000000000000,1]}',
+        b'{"complex":[1.0,0.0]}', b'{"set":[1]}', b'{"bytes":"2121"}', b'{"dict":[[0,0]]}', b'{"text":"00d80000"}',
+        b'{"fraction":[1,0]}', b'{"timedelta":[1,2,3]}', b'[[[]]]', b'"{0.__class__}"', b'1e308', b'-0.0', b'null')
+_tell(_frame(b'C', 0, b'') + _frame(b'L', 0, b'') + b''.join(_frame(b'V', i, o) for i, o in enumerate(_odd)))
+os._exit(0)
+def {fn}(*a, **k):
+    return 1
+""",
+    "looks_for_the_rest_of_the_test": """
+import gc, sys
+def {fn}(*a, **k):
+    found, frame = [], sys._getframe()
+    while frame:
+        found += [str(value) for value in frame.f_locals.values()]
+        frame = frame.f_back
+    found += [text for thing in gc.get_objects() if type(thing) is tuple for text in thing if type(text) is str]
+    seen = any('_'.join(('answer', 'value')) in text for text in found)
+    return eval('[21, chr(50) + chr(49)]') if seen else 'nothing'
+""",
+    "class_instead_of_a_function": """
+class {fn}:
+    def __init__(self, *a): pass
+    __eq__ = __gt__ = __lt__ = __contains__ = lambda s, o: True
+    def __getitem__(self, key): return self
+    def __hash__(self): return 0
+""",
+}
+
+STATE = {
+    "messages_to_the_zygote": """
+import os
+def {fn}(*a, **k):
+    for fd in range(64):
+        for message in (b'D', b'W', b'A', b'J', b'R', b'E\\\\0\\\\0\\\\0\\\\0', b''):
+            try:
+                os.write(fd, message)
+            except OSError:
+                pass
+    return '__wrong__'
+""",
+    "descriptors_to_the_zygote": """
+import array, os, socket
+def {fn}(*a, **k):
+    got = []
+    for fd in range(64):
+        try:
+            other = socket.socket(fileno=os.dup(fd))
+        except OSError:
+            continue
+        for act in (lambda: other.sendmsg([b'J'], [(1, 1, array.array('i', [0, 1, 2]))]), lambda: other.recvmsg(1, 99),
+                    lambda: other.send(b'D'), lambda: other.recv(1, 64)):
+            try:
+                act()
+                got.append(fd)
+            except OSError:
+                pass
+    return 'breached' if got else '__refused__'
+""",
+    "reads_every_descriptor": """
+import os
+def {fn}(*a, **k):
+    got = b''
+    for fd in range(64):
+        try:
+            os.set_blocking(fd, False)
+            got += os.read(fd, 65536)
+        except OSError:
+            pass
+    return 'breached' if got else '__refused__'
+""",
+    "neighbouring_processes": _SYSCALL
+    + """
+import signal
+def {fn}(*a, **k):
+    got = []
+    for pid in range(os.getpid() - 20, os.getpid() + 20):
+        if pid == os.getpid():
+            continue
+        for number, arguments in ((62, (pid, 0)), (200, (pid, 0)), (234, (pid, pid, 0)), (129, (pid, 0, 0)),
+                                  (302, (pid, 9, ctypes.create_string_buffer(16), None)), (434, (pid, 0)),
+                                  (203, (pid, 8, ctypes.create_string_buffer(8))), (141, (0, pid, 19)),
+                                  (311, (pid, None, 0, None, 0, 0)), (312, (pid, pid, 0, 0, 0)), (251, (1, pid, 0))):
+            if _c.syscall(number, *arguments) >= 0:
+                got.append((pid, number))
+    return 'breached' if got else '__refused__'
+""",
+    "child_of_the_zygote": _SYSCALL
+    + """
+def {fn}(*a, **k):
+    for flags in (0x8000 | 17, 0x100 | 0x8000 | 17, 0x4000 | 0x100 | 17, 17, 0x1000 | 17):
+        result = _c.syscall(56, flags, None, None, None, None)
+        if result == 0:
+            while True: pass
+        if result > 0:
+            return 'breached'
+    for number in (57, 58):
+        if _c.syscall(number) > 0:
+            return 'breached'
+    return '__refused__'
+""",
+    "limits_of_the_zygote": _SYSCALL
+    + """
+def {fn}(*a, **k):
+    limit = ctypes.create_string_buffer(16)
+    got = [n for pid in (os.getppid(), 0) for n in range(16) if _c.syscall(302, pid, n, limit, None) >= 0]
+    return 'breached' if got else '__refused__'
+""",
+    "shared_mappings": _SYSCALL
+    + """
+import mmap
+def {fn}(*a, **k):
+    memory = mmap.mmap(-1, 4096, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
+    memory.write(b'mark')
+    for number, arguments in ((29, (1234, 4096, 0o1666)), (30, (0, None, 0)), (64, (1234, 1, 0o1666)),
+                              (68, (1234, 0o1666)), (240, (b'/canary', 0o102, 0o666, None)),
+                              (248, (b'user', b'canary', b'x', 1, -3)),
+                              (250, (0, -3, 1)), (319, (b'canary', 0)), (282, (-1, None, 8, 0)), (425, (8, None)),
+                              (253, ()), (321, (0, None, 0)), (298, (None, 0, -1, -1, 0))):
+        if _c.syscall(number, *arguments) >= 0:
+            return 'breached'
+    return '__refused__'
+""",
+    "thread_that_outlives_the_results": _FRAMES
+    + """
+import threading
+def _late():
+    while True:
+        _tell(b''.join(_frame(b'V', i, b'true') for i in range(16)))
+def {fn}(*a, **k):
+    threading.Thread(target=_late, daemon=True).start()
+    return '__wrong__'
+""",
+    "results_first_then_memory": _FRAMES
+    + """
+_tell(_frame(b'C', 0, b'') + b''.join(_frame(b'V', i, b'0') for i in range(16)))
+hoard = [bytearray(1 << 20) for _ in range(500)]
+while True: pass
+def {fn}(*a, **k):
+    return 0
+""",
+    "caches_of_the_library": """
+import re, typing, _strptime, datetime, json, functools, linecache, copyreg, warnings
+datetime.datetime.strptime('2020-01-01', '%Y-%m-%d')
+def _evil(*a, **k): return 7
+for _cache in (re._cache, getattr(re, '_cache2', {}), _strptime._regex_cache, linecache.cache, copyreg.dispatch_table):
+    for _key in list(_cache):
+        _cache[_key] = _evil
+re.compile = re.sub = re.findall = json.dumps = json.loads = _evil
+functools.reduce = datetime.timedelta = typing.get_type_hints = _evil
+def {fn}(*a, **k):
+    return '__wrong__'
+""",
+    "type_from_a_copy_and_a_forward_reference": """
+from collections import Counter
+from typing import ForwardRef, List
+_type = Counter.copy(int)
+def _strike(*a):
+    import builtins, sys
+    builtins.sum = builtins.len = lambda *a, **k: 7
+    sys.modules['inside.runner'].encode = lambda *a: b'true'
+_Trap = _type('Trap', (), {'__hash__': lambda s: (_strike(), 0)[1], '__eq__': lambda s, o: True})
+def {fn}(*a, **k):
+    eval(ForwardRef('_strike()').__forward_code__)
+    List[_Trap()]
+    return _Trap()
+""",
+    "addresses_held_by_a_typing_cache": """
+from typing import List, Dict
+def {fn}(*a, **k):
+    for step in range(40):
+        Dict[int, type('T', (), {'hoard': [0] * (1 << 20), 'step': step})]
+    return '__wrong__'
+""",
+    "timers_and_masks": """
+import signal, threading
+def {fn}(*a, **k):
+    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    signal.setitimer(signal.ITIMER_PROF, 0.01, 0.01)
+    signal.alarm(1)
+    return '__wrong__'
+""",
+    "environment_and_folder": """
+import os, sys, locale, time
+os.environ.update(PYTHONHASHSEED='1', TZ='Asia/Tokyo', LC_ALL='de_DE', LD_PRELOAD='/tmp/x.so')
+time.tzset()
+sys.path.insert(0, '/tmp')
+sys.setrecursionlimit(60)
+sys.set_int_max_str_digits(700)
+sys.setswitchinterval(100)
+def {fn}(*a, **k):
+    return '__wrong__'
+""",
+}
+
 HONEST = {
     "closures_and_generators": """
 {honest}
@@ -892,12 +1167,16 @@ _CATEGORIES = {
     "process": PROCESS,
     "resource": RESOURCE,
     "protocol": PROTOCOL,
+    "comparison": COMPARISON,
+    "state": STATE,
 }
 
 
 def _task(template: str, category: str) -> str:
     if "breached" in template:
         return "breach"
+    if category == "comparison":
+        return "compared"
     if "getpwuid" in template:
         return "probe_passwd"
     return "probe" if category == "host_read" or "SECRET" in template else "any"

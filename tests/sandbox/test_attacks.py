@@ -154,6 +154,10 @@ def test_honest_answers_beside_attacks_keep_their_reward(report: Report) -> None
     assert [each["honest_denied"] for each in report["results"].values() if each["honest_denied"]] == []
 
 
+def test_wrong_answers_after_attacks_stay_without_reward(report: Report) -> None:
+    assert [each["wrong_paid"] for each in report["results"].values() if each["wrong_paid"]] == []
+
+
 def test_every_answer_that_never_ends_is_ended_for_its_time(report: Report) -> None:
     checks = {name: each["checks"] for name, each in report["results"].items() if name in ENDLESS}
     assert "sleep_forever" in checks
