@@ -26,6 +26,7 @@ from sweetrl.types import BackendSecret, Ending, Episode, Kind, Task, Verdict
 
 SECRET = "SECRET-OF-THE-HOUSE"
 ENVIRONMENT_NAME = "SWEETRL_CANARY"
+WORKERS = 3
 LIMITS = Limits(call_seconds=0.4, total_seconds=2.0)
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -142,13 +143,13 @@ class Gauntlet:
         os.environ[ENVIRONMENT_NAME] = SECRET
 
     def run(self, attacks: list[Attack]) -> dict[str, Any]:
-        """Score everything, two at a time; say what happened and what was left behind."""
+        """Score everything, a few at a time; say what happened and what was left behind."""
         before = self._surroundings()
-        with ThreadPoolExecutor(2) as pool:
-            halves = list(pool.map(self._on_one_worker, (attacks[::2], attacks[1::2])))
-        strays = [each for _, left in halves for each in left]
+        with ThreadPoolExecutor(WORKERS) as pool:
+            parts = list(pool.map(self._on_one_worker, (attacks[at::WORKERS] for at in range(WORKERS))))
+        strays = [each for _, left in parts for each in left]
         return {
-            "results": {name: outcome for results, _ in halves for name, outcome in results.items()},
+            "results": {name: outcome for results, _ in parts for name, outcome in results.items()},
             "connections": self.listener.connections,
             "strays": strays,
             "left": _left_after(seconds=5),

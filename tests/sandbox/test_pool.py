@@ -98,13 +98,14 @@ def busy_for(seconds: float) -> str:
 def test_time_that_a_crowded_machine_takes_is_not_charged_to_any_call() -> None:
     """Each call needs two thirds of its limit and waits for as long; two of them need more than one limit."""
     calls = [f"solve({n})" for n in range(4)]
-    with crowded_cpu(), Sandbox(limits=Limits(call_seconds=1.0, total_seconds=6.0)) as sandbox:
-        results = run(sandbox, busy_for(0.66), *calls)
+    with crowded_cpu(), Sandbox(limits=Limits(call_seconds=0.6, total_seconds=4.0)) as sandbox:
+        results = run(sandbox, busy_for(0.4), *calls)
     assert results == [Returned(str(n).encode()) for n in range(4)]
 
 
-def test_calls_that_keep_to_their_limits_share_one_for_all(sandbox: Sandbox) -> None:
-    results = run(sandbox, busy_for(0.4), *(f"solve({n})" for n in range(20)))
+def test_calls_that_keep_to_their_limits_share_one_for_all() -> None:
+    with Sandbox(limits=Limits(call_seconds=0.5, total_seconds=1.0)) as sandbox:
+        results = run(sandbox, busy_for(0.3), *(f"solve({n})" for n in range(20)))
     assert isinstance(results[0], Returned)
     assert isinstance(results[-1], TimedOut)
 
@@ -180,6 +181,13 @@ def test_numpy_may_be_imported_and_other_packages_may_not(sandbox: Sandbox) -> N
     pytest.importorskip("numpy")
     assert value(run(sandbox, "import numpy", "numpy.arange(4).sum()")[0]) == 6
     assert run(sandbox, "import msgspec", "1") == [Raised("ModuleNotFoundError: No module named 'msgspec'")]
+
+
+def test_nothing_is_loaded_for_code_that_imports_nothing(sandbox: Sandbox) -> None:
+    common = {"datetime", "json", "math", "random", "re", "typing"}
+    call = "sorted(__import__('sys').modules)"
+    assert not common & set(value(run(sandbox, "", call)[0]))  # type: ignore[call-overload]
+    assert common <= set(value(run(sandbox, "import os", call)[0]))  # type: ignore[call-overload]
 
 
 def test_sets_of_text_come_out_in_the_order_of_the_hash_seed() -> None:
