@@ -128,9 +128,10 @@ def cpu_seconds() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     running = 0
     for task in Path("/proc/self/task").iterdir():
-        for child in (task / "children").read_text().split():
-            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-            running += sum(map(int, fields[11:15]))
+        with contextlib.suppress(FileNotFoundError):  # a thread or process that ends while it is looked at
+            for child in (task / "children").read_text().split():
+                fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+                running += sum(map(int, fields[11:15]))
     return time.process_time() + ended.ru_utime + ended.ru_stime + running / os.sysconf("SC_CLK_TCK")
 
 
@@ -144,6 +145,7 @@ def main() -> None:
     options = parser.parse_args()
     tasks = list(load_tasks(options.tasks).values())
     secrets = [task.secret for task in tasks if isinstance(task.secret, BackendSecret)]
+    output = options.output.resolve()
     os.chdir(tempfile.mkdtemp())  # the naive way lets answers write where it stands
     with Sandbox(workers=options.workers) as sandbox:
         scorer = BackendScorer(sandbox)
@@ -160,7 +162,7 @@ def main() -> None:
                 few = secrets[::5] if name.startswith("fresh") else secrets  # slow: a fifth is enough
                 rounds[name].append(measure(contender, few))
         scorer.close()
-    report(rounds, options.output, len(tasks))
+    report(rounds, output, len(tasks))
 
 
 def report(rounds: dict[str, list[dict[str, float]]], output: Path, count: int) -> None:
