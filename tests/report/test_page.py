@@ -91,6 +91,14 @@ def test_results_are_a_table_with_intervals_counts_and_unscored_apart():
     assert re.fullmatch(r"33\.3\d+\.\d to \d+\.\d", base[1])
 
 
+def test_failures_have_a_column_only_where_there_are_any():
+    whole = compose("t", [run("base", {"a": 0.0, "b": 1.0}), run("sweet", {"a": 1.0, "b": 1.0})])
+    head, *_ = cells(section(whole, "results").one("table", "results"))
+    assert head == ["run", "success, %", "tests passed, %", "turns", "dialogues", "unscored"]
+    assert "No dialogue failed" in section(whole, "results").text
+    assert "No dialogue failed" not in section(TWO, "results").text
+
+
 def test_runs_on_different_tasks_come_with_a_warning():
     assert "different tasks" in section(TWO, "results").text
     same = compose("t", [run("base", {"a": 0.0, "b": 1.0}), run("sweet", {"a": 1.0, "b": 1.0})])

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
+from sweetrl.evaluation.scores import FAILURES_AS_ZERO
 from sweetrl.report import charts
 from sweetrl.report.contents import (
     Comparison,
@@ -50,6 +51,9 @@ def results(contents: ReportContents) -> Markup:
 
 def _group(contents: ReportContents, scorer: str, members: Sequence[tuple[int, Method]]) -> Iterator[Markup]:
     measures = measures_of(contents, [method for _, method in members])
+    if nothing_failed(method for _, method in members):
+        measures = [measure for measure in measures if measure.name != FAILURES_AS_ZERO]
+        yield element("p", "No dialogue failed or is unscored, so that none counts as zero.", class_="note")
     if scorer:
         yield element("p", "Scored by ", element("code", scorer), ".", class_="note")
     yield _table(members, measures)
@@ -68,6 +72,16 @@ def _group(contents: ReportContents, scorer: str, members: Sequence[tuple[int, M
     explained = [f"{measure.label}: {measure.meaning}" for measure in measures if measure.meaning]
     if explained:
         yield element("p", " ".join(explained), class_="note")
+
+
+def nothing_failed(methods: Iterable[Method]) -> bool:
+    """Whether all methods have success with failures counted as zero, and it is the same as success."""
+    pairs = [[_value(method, name) for name in ("success", FAILURES_AS_ZERO)] for method in methods]
+    return all(strict is not None and strict == success for success, strict in pairs)
+
+
+def _value(method: Method, name: str) -> float | None:
+    return next((metric.value for metric in method.metrics if metric.name == name), None)
 
 
 def measures_of(contents: ReportContents, methods: Sequence[Method]) -> list[Measure]:
