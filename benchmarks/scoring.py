@@ -127,10 +127,10 @@ def cpu_seconds() -> float:
     """Of this process and all below it, those that run and those that have ended."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     running = 0
-    for task in Path("/proc/self/task").iterdir():
-        for child in (task / "children").read_text().split():
-            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-            running += sum(map(int, fields[11:15]))
+    # The zygotes, which the main thread has started, with the forks that they have seen end.
+    for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+        running += sum(map(int, fields[11:15]))
     return time.process_time() + ended.ru_utime + ended.ru_stime + running / os.sysconf("SC_CLK_TCK")
 
 
