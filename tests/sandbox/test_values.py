@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import datetime
+import itertools
 import json
 import math
 from decimal import Decimal
@@ -14,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sweetrl.sandbox import BadValue, decode, same
-from sweetrl.sandbox.inside.encoding import MAX_DEPTH, Unusable, encode
+from sweetrl.sandbox.inside.encoding import LAZY, MAX_DEPTH, Unusable, encode
 
 BUDGET = 1 << 20
 Point = collections.namedtuple("Point", "x y")
@@ -182,7 +183,32 @@ def test_what_contains_itself_is_refused() -> None:
         encode(loop, BUDGET)
 
 
-@pytest.mark.parametrize("value", [object(), len, int, (n for n in "a"), {}.keys(), ..., NotImplemented])
+@pytest.mark.parametrize("value", [object(), len, int, ..., NotImplemented])
 def test_what_has_no_plain_form_is_refused_by_its_type(value: object) -> None:
     with pytest.raises(Unusable, match="has no plain form"):
         encode(value, BUDGET)
+
+
+@pytest.mark.parametrize("value", [iter([1, "a"]), (n for n in (1, "a")), map(str, [1, 2]), reversed([1, 2])])
+def test_an_iterator_arrives_with_what_it_yields_and_equals_nothing(value: Any) -> None:
+    encoded = encode(value, BUDGET)
+    assert LAZY in encoded
+    assert not same(decode(encoded), decode(encoded))
+    assert len(list(decode(encoded))) == 2
+
+
+def test_views_of_a_dict_arrive_as_views() -> None:
+    source = {"a": 1, ("b", 2): [3]}
+    assert round_trip(source.keys()) == source.keys()
+    assert list(round_trip(source.values())) == [1, [3]]
+    assert round_trip(source.items()) == source.items()
+
+
+def test_an_iterator_without_an_end_is_refused() -> None:
+    with pytest.raises(Unusable, match="larger than"):
+        encode(itertools.count(), 4096)
+
+
+@given(texts)
+def test_no_text_looks_lazy(text: str) -> None:
+    assert LAZY not in encode(['{"lazy ' + text, {text: LAZY}], BUDGET)

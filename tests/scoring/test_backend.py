@@ -100,7 +100,18 @@ def test_what_does_not_is_wrong(scorer: BackendScorer, right: str, answer: str) 
 
 @pytest.mark.parametrize(
     "nothing",
-    ["None", "float('nan')", "[float('nan')]", "{'a': (1, float('nan'))}", "1 / 0", "object()", "lambda: 1"],
+    [
+        *(
+            "None",
+            "float('nan')",
+            "[float('nan')]",
+            "{'a': (1, float('nan'))}",
+            "1 / 0",
+            "object()",
+            "lambda: 1",
+        ),
+        *("(y for y in 'ab')", "[map(int, '12')]", "{'a': 1}.keys()"),
+    ],
 )
 def test_what_earns_nothing_earns_nothing_even_if_the_reference_does_the_same(
     scorer: BackendScorer, nothing: str
@@ -194,11 +205,35 @@ def deserves(test: str, reference: str, value: object) -> bool:
         return False
 
 
+LAZY = [
+    *("(y for y in (x, 2))", "map(int, [x, 2])", "iter([x, 2])"),
+    *("{x: 1, 2: 1}.keys()", "{0: x, 1: 2}.values()", "{x, 2}"),
+]
+
+
 def test_a_right_value_of_another_type_passes_where_the_test_allows_it(scorer: BackendScorer) -> None:
     task = make_task(
         returning("[x, 2]"), "sorted(solve(1))", "sum(solve(1)) == 3", "len(solve(1))", "solve(1)[0]"
     )
     assert outcomes(scorer, task, returning("(x, 2.0)")) == [Outcome.PASSED] * 4
+
+
+LAZY = [
+    "(y for y in (x, 2))",
+    "map(int, [x, 2])",
+    "{x: 1, 2: 1}.keys()",
+    "{0: x, 1: 2}.values()",
+    "{x, 2}",
+    "iter([x, 2])",
+]
+
+
+@pytest.mark.parametrize("answer", LAZY)
+def test_an_answer_may_be_lazy_where_the_test_uses_its_value_up(scorer: BackendScorer, answer: str) -> None:
+    task = make_task(
+        returning("[x, 2]"), "sorted(solve(1))", "sum(solve(1)) == 3", "2 in solve(1)", "solve(1)"
+    )
+    assert outcomes(scorer, task, returning(answer)) == [*[Outcome.PASSED] * 3, Outcome.WRONG]
 
 
 def test_a_value_on_which_the_rest_of_a_test_fails_has_the_outcome_of_that(scorer: BackendScorer) -> None:

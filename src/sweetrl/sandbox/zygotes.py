@@ -75,7 +75,6 @@ class Zygote:
     ) -> None:
         """`preload` for jobs that import something: forks of a zygote that has loaded less are cheaper."""
         self.limits = limits
-        self._unfiltered = isolation is Isolation.UNSAFE
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             settings = launch.zygote_settings(isolation, packages) | {
@@ -128,7 +127,7 @@ class Zygote:
         try:
             jobs, results = self._fork()
             try:
-                _write_and_close(jobs, marshal.dumps(job | {"unfiltered": self._unfiltered}))
+                _write_and_close(jobs, marshal.dumps(job))
                 run = Watch(self, results).collect(job["start"], budgets, deadline)
             finally:
                 os.close(results)

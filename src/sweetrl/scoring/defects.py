@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from sweetrl.sandbox import Program, Raised, Returned, Sandbox, TimedOut, Unusable, same
-from sweetrl.sandbox.inside.encoding import encode
+from sweetrl.sandbox.inside.encoding import LAZY, encode
 from sweetrl.scoring.backend import BackendScorer, backend_secret
 from sweetrl.scoring.calls import called_names, main_function
 from sweetrl.scoring.references import Expected
@@ -202,6 +202,8 @@ def _reason_of(item: Expected) -> Reason:
         case TimedOut():
             return Reason.TOO_SLOW
         case Unusable():
+            return Reason.UNUSABLE_RESULT
+        case Returned(encoded) if LAZY in encoded:
             return Reason.UNUSABLE_RESULT
         case Returned(encoded):
             return Reason.RETURNS_NONE if encoded == b"null" else Reason.RETURNS_NAN

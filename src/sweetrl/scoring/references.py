@@ -23,6 +23,7 @@ from sweetrl.sandbox import (
     decode,
     same,
 )
+from sweetrl.sandbox.inside.encoding import LAZY
 from sweetrl.scoring.calls import functions_of, task_functions
 from sweetrl.scoring.splits import ANSWER, KNOWN, Split, harmless_imports, ways_to_split
 from sweetrl.syntax import parse_expression
@@ -185,6 +186,8 @@ def _flaw(result: Result) -> str:
     """Why a test that comes to this for the reference is passed by nothing; empty if something can pass it."""
     if not readable(result):
         return f"the reference {_trouble(result)}"
+    if LAZY in result.encoded:
+        return "the reference is no use: it returns an iterator or a view, which equals nothing"
     outcome = decode(result.encoded)
     if outcome is None:
         return "the reference returns None, which earns nothing"

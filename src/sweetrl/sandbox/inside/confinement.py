@@ -115,18 +115,13 @@ def limit_resources(memory_bytes: int) -> None:
         _limit(what, bound)
 
 
-def limit_process(cpu_seconds: int) -> None:
-    """Bounds that only the forked process has."""
-    # A last resort, should the parent fail to end this process in time.
-    _limit(_RLIMIT_CPU, cpu_seconds)
-    # Counts all threads of the user, so it must be generous; the kernel does not hold root to it. Not for the
-    # zygote, which must be able to fork while the threads of another process use this up.
-    _limit(_RLIMIT_NPROC, _MOST_THREADS)
-
-
 def _limit(what: int, bound: int) -> None:
     # Not the module `resource`: what the zygote imports, every fork pays for.
-    _check(libc.setrlimit(what, struct.pack("@QQ", bound, bound)), "setrlimit")
+    _check(libc.setrlimit(what, _bounds(bound)), "setrlimit")
+
+
+def _bounds(bound: int) -> bytes:
+    return struct.pack("@QQ", bound, bound)
 
 
 def volunteer_for_the_oom_killer() -> None:
@@ -139,13 +134,6 @@ def volunteer_for_the_oom_killer() -> None:
     os.close(descriptor)
 
 
-def die_with_parent(parent: int) -> None:
-    """Be killed when `parent`, the process that forked this one, ends; or be gone if it has."""
-    _check(libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0), "pdeathsig")
-    if os.getppid() != parent:
-        os._exit(1)
-
-
 def refuse_inspection() -> None:
     """No core dumps, no tracing, no /proc/self/mem for others of the same user."""
     _check(libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
@@ -156,12 +144,6 @@ def filter_system_calls() -> None:
     _install(_Filter(syscalls.outer_filter()))
 
 
-def filter_more() -> None:
-    """Put the inner filter on this process: from here on nothing but computing and reading is left."""
-    _INNER.program.raw = _INNER_TEMPLATE.replace(_ANY_PID, struct.pack("=I", os.getpid()))
-    _install(_INNER)
-
-
 class _Filter:
     """A filter program in memory, and the header that points to it."""
 
@@ -169,15 +151,48 @@ class _Filter:
         self.program = (ctypes.c_char * len(program)).from_buffer_copy(program)
         self.header = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(self.program))
 
+    def places(self, number: int) -> list[ctypes.c_uint32]:
+        """Where the number stands in the program, to be replaced."""
+        content = self.program.raw
+        found = [at for at in range(0, len(content), 4) if content[at : at + 4] == struct.pack("=I", number)]
+        return [ctypes.c_uint32.from_buffer(self.program, at) for at in found]
+
 
 def _install(program: _Filter) -> None:
     _check(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, program.header, 0, 0), "seccomp")
 
 
-# Made before forking: a fork then only fills in its own process id.
-_ANY_PID = struct.pack("=I", 0x7FFF1234)
-_INNER_TEMPLATE = syscalls.inner_filter(0x7FFF1234) if syscalls.supported() else b""
-_INNER = _Filter(_INNER_TEMPLATE)
+class ForkRules:
+    """What a forked process gives up; made once, by the zygote, so that each fork does little."""
+
+    def __init__(self, cpu_seconds: int, *, filtered: bool) -> None:
+        self._parent = os.getpid()
+        self._calls = [
+            # Be killed when the zygote ends.
+            (libc.prctl, (_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)),
+            # A last resort, should the parent fail to end this process in time.
+            (libc.setrlimit, (_RLIMIT_CPU, _bounds(cpu_seconds))),
+            # Counts all threads of the user, so it must be generous; the kernel does not hold root to it. Not for the
+            # zygote, which must be able to fork while the threads of another process use this up.
+            (libc.setrlimit, (_RLIMIT_NPROC, _bounds(_MOST_THREADS))),
+        ]
+        self._own_pid: list[ctypes.c_uint32] = []
+        if filtered:
+            inner = _Filter(syscalls.inner_filter(_ANY_PID))
+            self._own_pid = inner.places(_ANY_PID)
+            self._calls.append((libc.prctl, (_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, inner.header, 0, 0)))
+
+    def apply(self) -> None:
+        """Give up the rest: from here on nothing but computing and reading is left."""
+        for place in self._own_pid:
+            place.value = os.getpid()
+        for function, arguments in self._calls:
+            _check(function(*arguments), function.__name__)
+        if os.getppid() != self._parent:
+            os._exit(1)  # the zygote had ended before it could take this process with it
+
+
+_ANY_PID = 0x7FFF1234
 
 
 def _check(result: int, what: str) -> None:

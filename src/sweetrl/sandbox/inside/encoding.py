@@ -1,7 +1,8 @@
 """Results as JSON: plain values of Python, told apart by type, within a budget of bytes.
 
 Numbers, text, true, false, null and lists are themselves; everything else is an object with one key that names
-the type: `{"tuple": [...]}`. Subclasses of plain types count as their base. `sweetrl.sandbox.values` decodes.
+the type: `{"tuple": [...]}`. Subclasses of plain types count as their base. Iterators and views of dicts are sent with
+what they yield, under names that begin with `lazy`: they equal nothing, but can be used up. `decoding` decodes.
 This runs beside untrusted code and promises nothing: what it sends is a claim that the parent checks.
 """
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100
 _EXACT_INT = 1 << 63
+
+
+_VIEWS: dict[type, str] = {type({}.keys()): "keys", type({}.values()): "values", type({}.items()): "items"}
+LAZY = b'{"lazy '
+"""What marks such a value: text cannot contain it, because its quotation marks are escaped."""
 
 
 class Unusable(Exception):  # noqa: N818  not an error of ours: the result has no plain form
@@ -70,7 +76,7 @@ class _Walk:
     def _array(self, items: Iterable[object], depth: int) -> str:
         return f"[{','.join([self.text(item, depth + 1) for item in items])}]"
 
-    def _rare(self, value: object, depth: int) -> str:
+    def _rare(self, value: Any, depth: int) -> str:
         if isinstance(value, set):
             return f'{{"set":{self._array(set.__iter__(value), depth)}}}'
         if isinstance(value, frozenset):
@@ -82,6 +88,10 @@ class _Walk:
             return f'{{"complex":[{self._float(value.real)},{self._float(value.imag)}]}}'
         if isinstance(value, range):
             return f'{{"range":[{",".join(map(self._integer, (value.start, value.stop, value.step)))}]}}'
+        if (view := _VIEWS.get(type(value))) is not None:
+            return f'{{"lazy {view}":{self._array(value, depth)}}}'
+        if hasattr(type(value), "__next__"):
+            return f'{{"lazy iterator":{self._array(value, depth)}}}'
         return self._library(value, depth)
 
     def _library(self, value: object, depth: int) -> str:

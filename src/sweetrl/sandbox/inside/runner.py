@@ -36,16 +36,13 @@ _GATHER_SECONDS = 0.02
 _write, _exit, _clock = os.write, os._exit, time.monotonic
 
 
-def run_job(job_fd: int, result_fd: int, cpu_seconds: int, parent: int) -> None:
+def run_job(job_fd: int, result_fd: int, rules: confinement.ForkRules) -> None:
     """Read a job, give up the remaining rights, run it. Never returns."""
     results = Results(result_fd, at_once=True)
     try:
-        confinement.die_with_parent(parent)
         job = marshal.loads(_read_all(job_fd))  # noqa: S302  the parent wrote it
-        confinement.limit_process(cpu_seconds)
         gc.enable()
-        if not job["unfiltered"]:
-            confinement.filter_more()
+        rules.apply()
     except BaseException as error:
         results.add(BROKEN, 0, _describe(error))
         _exit(1)

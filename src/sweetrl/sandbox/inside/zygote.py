@@ -81,6 +81,7 @@ def main() -> None:
         confinement.confine_files(settings["readable"])
     if settings["filter"]:
         confinement.filter_system_calls()
+    rules = confinement.ForkRules(settings["cpu_seconds"], filtered=settings["filter"])
     warmth.run_sample_jobs()
     os.dup2(0, 2)  # complaints until here went to the parent, from here on to /dev/null
     gc.collect()
@@ -88,16 +89,16 @@ def main() -> None:
     gc.disable()
     warmth.fill_gaps()
     control.send(READY)
-    _serve(control, settings["cpu_seconds"])
+    _serve(control, rules)
 
 
-def _serve(control: _socket.socket, cpu_seconds: int) -> None:
+def _serve(control: _socket.socket, rules: confinement.ForkRules) -> None:
     """Fork a process for each job; the one before has always ended by then. Returns when the parent is gone."""
     child = 0
     while True:
         message, passed, _, _ = control.recvmsg(1, _ROOM)
         if message == JOB:
-            child = _start(control, passed[0][2], cpu_seconds)
+            child = _start(control, passed[0][2], rules)
         elif message == DONE and child > 0:
             os.kill(child, _SIGKILL)
             os.waitpid(child, 0)
@@ -114,20 +115,19 @@ def _serve(control: _socket.socket, cpu_seconds: int) -> None:
             return  # and the kernel kills the process that may be running
 
 
-def _start(control: _socket.socket, passed: bytes, cpu_seconds: int) -> int:
+def _start(control: _socket.socket, passed: bytes, rules: confinement.ForkRules) -> int:
     """Fork a process that reads its job from the first of the descriptors passed and writes to the second.
 
     The third is /dev/null, opened anew: its flags belong to all who share it, and would outlast the process.
     """
     job_fd, result_fd, null_fd = _DESCRIPTORS.unpack(passed)
-    parent = os.getpid()
     child = _fork_patiently()
     if child == 0:
         os.close(control.fileno())
         for descriptor in (0, 1, 2):
             os.dup2(null_fd, descriptor)
         os.close(null_fd)
-        runner.run_job(job_fd, result_fd, cpu_seconds, parent)
+        runner.run_job(job_fd, result_fd, rules)
     os.close(job_fd)
     os.close(result_fd)
     os.close(null_fd)
