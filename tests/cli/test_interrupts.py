@@ -71,6 +71,36 @@ def test_work_in_an_event_loop_is_cancelled_and_says_what_is_left():
     assert interrupted(process) == (130, "interrupted: 3 are left; rerun the same command to resume\n")
 
 
+def test_an_interrupt_just_before_a_wait_for_input_is_not_lost():
+    """The event loop that it cancels has no turn while a line is waited for."""
+    process = started("""
+        import os, signal
+
+        async def ask() -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            console.note("ready")
+            with interrupts.raised():
+                time.sleep(600)
+
+        def work() -> None:
+            interrupts.run(ask)
+    """)
+    with process:
+        assert process.stderr is not None
+        assert process.stderr.read() == LINE
+    assert process.returncode == 130
+
+
+def test_any_signal_wakes_the_event_loop():
+    async def work() -> int:
+        woken = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(woken)
+        return woken
+
+    assert interrupts.run(work) != -1
+    assert signal.set_wakeup_fd(-1) == -1
+
+
 def test_a_future_that_is_about_to_get_its_result_gets_it():
     """Cancelled between two bytecodes it would refuse it: `InvalidStateError` in a callback of the loop."""
 

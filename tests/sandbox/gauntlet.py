@@ -58,7 +58,7 @@ CALLS = {
         "21 in compared(3)",
         "compared(3) in ([21, '21'], [0])",
         "len(compared(3)) == 2 and compared(3)[1] == '21'",
-        "0 < compared(2)[0] < 15",
+        "13 < compared(2)[0] < 15",
         "not compared(1) != [7, '7']",
         "(compared(1)[0] == 7) is True",
         "sorted(map(str, compared(5)))",
@@ -133,7 +133,9 @@ class Gauntlet:
         self.isolation = isolation
         self.listener = Listener()
         self.tasks = make_tasks()
-        self.ordinary = itertools.cycle(REFERENCES)
+        # Fixed: which attack meets which tasks must not depend on which worker is quicker.
+        pairs = itertools.cycle(itertools.pairwise([*REFERENCES, next(iter(REFERENCES))]))
+        self.ordinary = {attack.name: next(pairs) for attack in load_attacks()}
         self.secret_file = folder / "secret.txt"
         self.task_file = folder / "tasks.jsonl"
         self.secret_file.write_text(SECRET + "\nsecond line\n")
@@ -166,18 +168,17 @@ class Gauntlet:
             return results, [each for each in descendants(os.getpid()) if not _is_ours(each)]
 
     def _one(self, scorer: BackendScorer, attack: Attack) -> tuple[str, dict[str, Any]]:
-        name = next(self.ordinary)
+        name, other = self.ordinary[attack.name]
         task = self.tasks[name if attack.task == "any" else attack.task]
         verdict = judge(scorer, task, self._fill(attack.template, task))
-        after = [name, next(self.ordinary)]
         denied = [
             f"{each}: {judged}"
-            for each in after
+            for each in (name, other)
             if (judged := judge(scorer, self.tasks[each], REFERENCES[each])).reward != 1.0
         ]
         paid = [
             f"{each}: {judged}"
-            for each in after
+            for each in (name, other)
             if (judged := judge(scorer, self.tasks[each], WRONG.format(fn=each))).reward != 0.0
         ]
         return attack.name, {

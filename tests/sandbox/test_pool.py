@@ -163,18 +163,16 @@ def test_a_process_that_goes_on_after_its_results_is_ended_at_once() -> None:
     """As one that is kept alive by threads, or that has forged them."""
     source = (
         "import os, struct\nfor fd in range(3, 64):\n    try:\n"
-        "        os.write(fd, struct.pack('<cHI', b'C', 0, 0) + struct.pack('<cHI', b'V', 0, 1) + b'7')\n"
+        "        pid = b'%d' % os.getpid()\n"
+        "        os.write(fd, struct.pack('<cHI', b'C', 0, 0) + struct.pack('<cHI', b'V', 0, len(pid)) + pid)\n"
         "    except OSError: pass\nwhile True: pass\n"
     )
     with Sandbox(limits=LIMITS) as sandbox:
-        assert run(sandbox, source, "1") == [Returned(b"7")]
-        (zygote,) = sandbox._workers[0].zygotes.values()
-        pid = zygote._process.pid
-        below = Path(f"/proc/{pid}/task/{pid}/children")
+        process = Path(f"/proc/{value(run(sandbox, source, '1')[0])}")
         give_up = time.monotonic() + 30
-        while below.read_text() and time.monotonic() < give_up:
+        while process.exists() and time.monotonic() < give_up:
             time.sleep(0.01)
-        assert below.read_text() == ""
+        assert not process.exists()
 
 
 def test_numpy_may_be_imported_and_other_packages_may_not(sandbox: Sandbox) -> None:
@@ -205,6 +203,18 @@ def test_a_killed_zygote_is_replaced_without_anyone_noticing() -> None:
         for zygote in sandbox._workers[0].zygotes.values():
             os.kill(zygote._process.pid, signal.SIGKILL)
             zygote._process.wait()
+        assert run(sandbox, "", "2") == [Returned(b"2")]
+
+
+def test_a_process_that_dies_while_it_waits_for_its_job_is_replaced_without_anyone_noticing() -> None:
+    with Sandbox(limits=LIMITS) as sandbox:
+        assert run(sandbox, "", "1") == [Returned(b"1")]
+        (zygote,) = sandbox._workers[0].zygotes.values()
+        pid = zygote._process.pid
+        below = Path(f"/proc/{pid}/task/{pid}/children")
+        while not below.read_text():
+            time.sleep(0.01)
+        os.kill(int(below.read_text()), signal.SIGKILL)
         assert run(sandbox, "", "2") == [Returned(b"2")]
 
 

@@ -15,10 +15,14 @@ import atexit
 import contextlib
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 EXIT_CODE = 130
 RESUME = "rerun the same command to resume"
@@ -140,9 +144,16 @@ def reacting(*reactions: Reaction) -> Iterator[None]:
         _now.reactions = before
 
 
-def raised() -> contextlib.AbstractContextManager[None]:
-    """In this block the first Ctrl-C raises `KeyboardInterrupt`: it may wait for long and cleans up behind itself."""
-    return reacting(_raise)
+@contextlib.contextmanager
+def raised() -> Iterator[None]:
+    """In this block the first Ctrl-C raises `KeyboardInterrupt`: it may wait for long and cleans up behind itself.
+
+    Also one that came just before: whatever it was to stop will not have its turn while the block waits.
+    """
+    with reacting(_raise):
+        if came():
+            _raise()
+        yield
 
 
 def _raise() -> NoReturn:
@@ -186,7 +197,7 @@ def run(
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
             task = loop.create_task(work(*arguments, **options))
-            with reacting(lambda: loop.call_soon_threadsafe(task.cancel)):
+            with _woken(loop), reacting(lambda: loop.call_soon_threadsafe(task.cancel)):
                 check()  # it may have come before there was anything to cancel
                 try:
                     return loop.run_until_complete(task)
@@ -194,3 +205,22 @@ def run(
                     if not came():
                         raise
                     raise KeyboardInterrupt(*error.args) from None
+
+
+@contextlib.contextmanager
+def _woken(loop: "AbstractEventLoop") -> Iterator[None]:
+    """In this block any signal wakes the loop: one that comes as the loop goes to sleep would be seen hours later."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(0)
+        theirs.settimeout(0)
+        loop.add_reader(ours, ours.recv, 4096)
+        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(ours)

@@ -20,7 +20,7 @@ from msgspec import Struct
 from sweetrl.errors import SandboxError
 from sweetrl.sandbox import launch
 from sweetrl.sandbox.inside.runner import BROKEN, CONFINED, HEADER, LOADED, RAISED, UNUSABLE, VALUE
-from sweetrl.sandbox.inside.zygote import ASK, CODE_SIZE, DONE, ENDED, JOB, PROCESS, READY, WAIT
+from sweetrl.sandbox.inside.zygote import ASK, CODE_SIZE, ENDED, NEXT, PROCESS, READY, WAIT
 from sweetrl.sandbox.isolation import Isolation
 
 _START_SECONDS = 30.0
@@ -94,6 +94,8 @@ class Zygote:
             )
         self._control = ours
         self._control.settimeout(_START_SECONDS)
+        self._waiting: tuple[int, int] | None = None
+        """Where to write the job of the process that waits for one, and where to read its results."""
         self._await_ready()
 
     def _await_ready(self) -> None:
@@ -119,20 +121,25 @@ class Zygote:
         self._process.kill()
         self._process.wait()
         self._control.close()
+        if self._waiting is not None:
+            for descriptor in self._waiting:
+                os.close(descriptor)
+            self._waiting = None
         if self._process.stderr is not None:
             self._process.stderr.close()
 
     def run(self, job: dict[str, Any], budgets: list[int], deadline: float) -> Run:
         """Run the job's calls, from its `start` on, in one process."""
         try:
-            jobs, results = self._fork()
+            jobs, results = self._waiting or self._fork()
+            self._waiting = None
             try:
                 _write_and_close(jobs, marshal.dumps(job))
                 run = Watch(self, results).collect(job["start"], budgets, deadline)
             finally:
                 os.close(results)
             if job["start"] + len(run.frames) == len(budgets):
-                self._control.send(DONE)
+                self._waiting = self._fork()  # ends this one, too
             else:
                 run.exit_code = self._end(kill=run.overran)
         except (OSError, EOFError) as error:
@@ -140,12 +147,12 @@ class Zygote:
         return run
 
     def _fork(self) -> tuple[int, int]:
-        """Start a process; where to write its job, and where to read its results."""
+        """Have the next process forked; where to write its job, and where to read its results."""
         jobs_theirs, jobs = os.pipe2(os.O_CLOEXEC)
         results, results_theirs = os.pipe2(os.O_CLOEXEC)
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         try:
-            socket.send_fds(self._control, [JOB], [jobs_theirs, results_theirs, null])
+            socket.send_fds(self._control, [NEXT], [jobs_theirs, results_theirs, null])
         except OSError:
             os.close(jobs)
             os.close(results)

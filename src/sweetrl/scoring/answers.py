@@ -48,6 +48,10 @@ _DEFINITION_LINE = re.compile(rf"{_DEFINITION}|[@#)\]}}\s]|{_ASSIGNMENT}|\Z")
 # At the top level such a line does nothing but fail: it is a word of prose, or the name of the language.
 _STRAY_LINE = re.compile(r"(?!(?:try|else|finally|except)\b)(?:[A-Za-z_]\w*(?:: *[A-Za-z_]\w*)?[.!]?)?\s*\Z")
 
+_TOP_NAME = re.compile(
+    r"^(?:(?:async +def|def|class)\s+(\w++)|(\w++) *(?::[^=\n]{0,80})?=(?!=))", re.MULTILINE
+)
+_ANY_FUNCTION = re.compile(r"^([ \t]*+)(?:async +)?def +(\w++)", re.MULTILINE)
 _TOP_DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w++)", re.MULTILINE)
 _TOP_VALUE = re.compile(rf"^(?=({_ASSIGNMENT}))|^(?:from +[\w.]+ +)?import +([^\n#]{{1,400}})", re.MULTILINE)
 _BOUND = re.compile(
@@ -67,18 +71,21 @@ _PROMPT = re.compile(r"(?:>>>|\.\.\.)(?: |$)", re.MULTILINE)
 def readings(answer: str, function: str) -> tuple[str, ...]:
     """The ways to read `answer` as Python source that should define `function`."""
     text = _LINE_END.sub("\n", answer)
-    name = re.escape(function)
-    defines = re.compile(
-        rf"^(?:async +def|def|class)\s+{name}\b|^{name} *(?::[^=\n]{{0,80}})?=(?!=)", re.MULTILINE
-    )
     found: dict[str, None] = {}
     for section in _sections(text):
-        for candidates in (_marked_code(section, defines), _unmarked_code(section, defines)):
-            found |= dict.fromkeys(_with_repairs(list(dict.fromkeys(candidates)), name))
+        for candidates in (_marked_code(section, function), _unmarked_code(section, function)):
+            found |= dict.fromkeys(_with_repairs(list(dict.fromkeys(candidates)), function))
     # A block that only uses the function (in a docstring, say) must not pass for the one that defines it.
-    best_first = sorted(found, key=lambda reading: not defines.search(reading))
+    best_first = sorted(found, key=lambda reading: not _defines(reading, function))
     sizes = accumulate(map(len, best_first))
     return tuple(each for each, size in zip(best_first, sizes, strict=True) if size <= _MOST_CHARACTERS)
+
+
+def _defines(source: str, function: str) -> bool:
+    """Whether the name is defined at the top level. Of all names, for patterns of one name take long to compile."""
+    return function in source and any(
+        function in (match[1], match[2]) for match in _TOP_NAME.finditer(source)
+    )
 
 
 def _sections(text: str) -> list[str]:
@@ -88,23 +95,23 @@ def _sections(text: str) -> list[str]:
     return list(dict.fromkeys(part for part in parts if part is not None))
 
 
-def _marked_code(text: str, defines: re.Pattern[str]) -> Iterator[str]:
+def _marked_code(text: str, function: str) -> Iterator[str]:
     """All of it, if that is code; then what its code blocks hold."""
     if not _TILDES.search(text):  # `~~~python` is an expression, too
         for version in dict.fromkeys((text, _CODE_TAG.sub("\n", text))):
             yield _without_stray_lines(dedented(version))
     blocks = fenced_blocks(text, most=_MOST_BLOCKS)
-    yield from _versions(blocks, defines)
+    yield from _versions(blocks, function)
     yield from _outermost(text)
     yield from (block.text for block in reversed(blocks))
 
 
-def _unmarked_code(text: str, defines: re.Pattern[str]) -> Iterator[str]:
+def _unmarked_code(text: str, function: str) -> Iterator[str]:
     """What looks like code, among prose or within a line."""
     yield text
     untagged = _CODE_TAG.sub("\n", text)
     for version in dict.fromkeys((untagged, text)):
-        yield from _unfenced(version, defines)
+        yield from _unfenced(version, function)
     for pattern in (_INLINE_FENCE, _INLINE_CODE):
         yield from (dedented(code).strip() for code in pattern.findall(text)[-_MOST_BLOCKS:])
 
@@ -119,10 +126,10 @@ def _without_stray_lines(text: str) -> str:
 # ---------------------------------------------------------------- code blocks
 
 
-def _versions(blocks: list[Block], defines: re.Pattern[str]) -> Iterator[str]:
+def _versions(blocks: list[Block], function: str) -> Iterator[str]:
     """The blocks that define the function, the last first, each with the blocks that it needs."""
     python = [block.text for block in blocks if not block.language or "py" in block.language]
-    mains = [at for at, source in enumerate(python) if defines.search(source)]
+    mains = [at for at, source in enumerate(python) if _defines(source, function)]
     helpers = {at: _provided(source) for at, source in enumerate(python) if at not in mains}
     for main in reversed(mains[-_MOST_VERSIONS:]):
         needed = _needed(main, python, helpers)
@@ -166,13 +173,11 @@ def _outermost(text: str) -> list[str]:
 # ---------------------------------------------------------------- code among prose
 
 
-def _unfenced(text: str, defines: re.Pattern[str]) -> Iterator[str]:
+def _unfenced(text: str, function: str) -> Iterator[str]:
     """From a line that looks like code, to the end or to the first line that does not."""
     lines = text.split("\n")
-    starts = [
-        next((at for at, line in enumerate(lines) if pattern.match(line)), None)
-        for pattern in (_CODE_OR_CONSTANT, _CODE_START, defines)
-    ]
+    looks_like_code = (_CODE_OR_CONSTANT.match, _CODE_START.match, lambda line: _defines(line, function))
+    starts = [next((at for at, line in enumerate(lines) if is_so(line)), None) for is_so in looks_like_code]
     for start in dict.fromkeys(start for start in starts if start is not None):
         yield _without_stray_lines("\n".join(lines[start:]))
         for pattern in (_CODE_LINE, _DEFINITION_LINE):
@@ -183,12 +188,12 @@ def _unfenced(text: str, defines: re.Pattern[str]) -> Iterator[str]:
 # ---------------------------------------------------------------- damaged code
 
 
-def _with_repairs(sources: list[str], name: str) -> Iterator[str]:
+def _with_repairs(sources: list[str], function: str) -> Iterator[str]:
     """The sources as they are, then repaired ones."""
     repaired = [each for source in sources[:_MOST_REPAIRED] for each in _repaired(source)]
     found = [source.strip("\n") for source in (*sources, *repaired)]
     yield from found
-    yield from (bound for source in found[:_MOST_REPAIRED] if (bound := _bound_method(source, name)))
+    yield from (bound for source in found[:_MOST_REPAIRED] if (bound := _bound_method(source, function)))
 
 
 def _repaired(source: str) -> Iterator[str]:
@@ -214,10 +219,10 @@ def _unnumbered(source: str) -> str:
     )
 
 
-def _bound_method(source: str, name: str) -> str | None:
+def _bound_method(source: str, function: str) -> str | None:
     """The source with the function that it only has as a method of a class bound to its name."""
-    method = re.search(rf"^[ \t]+(?:async +)?def +{name}\b", source, re.MULTILINE)
-    if method is None or re.search(rf"^(?:async +)?def +{name}\b", source, re.MULTILINE):
+    found = [match for match in _ANY_FUNCTION.finditer(source) if match[2] == function]
+    if not found or not all(match[1] for match in found):
         return None
-    classes = re.findall(r"^class +(\w+)", source[: method.start()], re.MULTILINE)
-    return f"{source}\n\n{name} = {classes[-1]}().{name}\n" if classes else None
+    classes = re.findall(r"^class +(\w+)", source[: found[0].start()], re.MULTILINE)
+    return f"{source}\n\n{function} = {classes[-1]}().{function}\n" if classes else None

@@ -37,12 +37,12 @@ _write, _exit, _clock = os.write, os._exit, time.monotonic
 
 
 def run_job(job_fd: int, result_fd: int, rules: confinement.ForkRules) -> None:
-    """Read a job, give up the remaining rights, run it. Never returns."""
+    """Give up the remaining rights, wait for a job, run it. Never returns."""
     results = Results(result_fd, at_once=True)
     try:
+        rules.apply()
         job = marshal.loads(_read_all(job_fd))  # noqa: S302  the parent wrote it
         gc.enable()
-        rules.apply()
     except BaseException as error:
         results.add(BROKEN, 0, _describe(error))
         _exit(1)

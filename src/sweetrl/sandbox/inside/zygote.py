@@ -1,7 +1,8 @@
 """The zygote: a warm, confined interpreter that forks one process per job and does nothing else.
 
-It never sees a job's data: each job is two pipe ends handed over the control socket, which the forked process
-reads and writes. Its own memory, which that process inherits, holds only the standard library.
+The process of the next job is forked as soon as the one before is gone, and waits for its job. The zygote never sees a
+job's data: each job is two pipe ends handed over the control socket, which the forked process reads and writes. Its own
+memory, which that process inherits, holds only the standard library.
 
 Every page of memory that a forked process writes to has to be copied for it first, and a count of references is
 written whenever an object is used. So the zygote loads little and uses few objects between two forks.
@@ -40,8 +41,8 @@ _SIGKILL = 9
 READY, ENDED, PROCESS = b"R", b"E", b"P"
 """To the parent: serving; the process has ended, with this exit code; here is the running process."""
 CODE_SIZE = 4
-JOB, ASK, DONE, WAIT = b"J", b"A", b"D", b"W"
-"""From the parent: run this; hand me the running process; its results are in, end it; wait for its end and tell me."""
+NEXT, ASK, WAIT = b"N", b"A", b"W"
+"""From the parent: end the process, if there is one, and fork the next; hand me the process; wait for its end."""
 _DESCRIPTORS = struct.Struct("@iii")
 _ROOM = _socket.CMSG_SPACE(_DESCRIPTORS.size)
 
@@ -93,18 +94,18 @@ def main() -> None:
 
 
 def _serve(control: _socket.socket, rules: confinement.ForkRules) -> None:
-    """Fork a process for each job; the one before has always ended by then. Returns when the parent is gone."""
+    """Fork a process for each job, one after the other. Returns when the parent is gone."""
     child = 0
     while True:
         message, passed, _, _ = control.recvmsg(1, _ROOM)
-        if message == JOB:
+        if message == NEXT:
+            if child > 0:
+                os.kill(child, _SIGKILL)
+                os.waitpid(child, 0)
             child = _start(control, passed[0][2], rules)
-        elif message == DONE and child > 0:
-            os.kill(child, _SIGKILL)
-            os.waitpid(child, 0)
-            child = 0
         elif message == WAIT:
             code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            child = 0
             control.send(ENDED + code.to_bytes(CODE_SIZE, "little", signed=True))
         elif message == ASK:
             process = os.pidfd_open(child)
