@@ -12,7 +12,7 @@ PACKAGE = Path(sweetrl.__file__).parent
 
 LAYERS = (
     {"errors", "types"},
-    {"config", "outputs", "prompts", "protocols", "records", "seeds", "syntax"},
+    {"outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
     {"browser", "models", "sandbox", "tasks"},
     {"candidates", "dialogue", "evaluation", "executors", "learning", "preferences", "scoring"},
     {"integrations", "report", "viewer"},

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec.structs import fields
 
 from sweetrl.cli.road import NAMES
-from sweetrl.config import Recipe, TrainSettings
+from sweetrl.settings import Recipe, TrainSettings
 
 PAGE = (Path(__file__).parent.parent / "docs/recipes.md").read_text()
 

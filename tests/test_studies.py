@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sweetrl.config import Recipe, Study, load_experiment, load_study
 from sweetrl.errors import ConfigError
+from sweetrl.settings import Recipe, Study, load_experiment, load_study
 
 LEAST = """
 output = "run"

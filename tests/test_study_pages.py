@@ -8,7 +8,7 @@ import pytest
 
 from sweetrl.cli.screen import in_words
 from sweetrl.cli.study import plan
-from sweetrl.config import Study, load_experiment, load_study
+from sweetrl.settings import Study, load_experiment, load_study
 
 CHECKOUT = Path(__file__).parent.parent
 QUICKSTART = (CHECKOUT / "docs/quickstart.md").read_text()

@@ -20,8 +20,8 @@ from conftest import CHECKOUT, Finished
 from sweetrl.cli.commands import app
 from sweetrl.cli.estimates import costs
 from sweetrl.cli.road import NAMES, stages
-from sweetrl.config import load_recipe
 from sweetrl.records import read_records
+from sweetrl.settings import load_recipe
 from sweetrl.types import BackendSecret, Episode, Kind, Task
 
 Sweetrl = Callable[..., Finished]

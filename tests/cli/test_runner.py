@@ -16,7 +16,7 @@ from sweetrl.cli import runner as runner_module
 from sweetrl.cli.road import Stage
 from sweetrl.cli.runner import MEMORY, THREADS, Runner
 from sweetrl.cli.screen import ScreenedRunner, View
-from sweetrl.config import ServerSettings
+from sweetrl.settings import ServerSettings
 
 AWAIT = "import pathlib, sys, time\ndef await_(path):\n    while not pathlib.Path(path).exists(): time.sleep(0.01)\n"
 

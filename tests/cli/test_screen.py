@@ -9,7 +9,7 @@ from sweetrl.cli import progress
 from sweetrl.cli.schedule import Schedule
 from sweetrl.cli.screen import WATCHED, Clock, in_words, weight
 from sweetrl.cli.study import plan
-from sweetrl.config import load_study
+from sweetrl.settings import load_study
 
 
 class Time:

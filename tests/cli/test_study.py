@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from conftest import CHECKOUT
 from sweetrl.cli.commands import app
 from sweetrl.cli.study import PARTS, Plan, plan
-from sweetrl.config import load_study
+from sweetrl.settings import load_study
 
 STUDY = """
 output = "{output}"

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from sweetrl.cli.road import Stage
-from sweetrl.config import Recipe
 from sweetrl.errors import SweetError
+from sweetrl.settings import Recipe
 
 PAPER_EPOCHS = {"critic": 4, "dpo": 4, "rft": 4, "policy": 1}
 """Paper, table 5, backend."""

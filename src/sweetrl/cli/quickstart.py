@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sweetrl.cli.study import Plan
-    from sweetrl.config import Study
     from sweetrl.evaluation.studies import StudyResults
+    from sweetrl.settings import Study
 
 METRICS = "metrics.json"
 MOST_JOBS = 4
@@ -104,7 +104,7 @@ def _variant(*, fast: bool, full: bool) -> str:
 
 
 def _study(output: Path | None, variant: str, seed: int | None) -> "Study":
-    from sweetrl.config import load_study
+    from sweetrl.settings import load_study
 
     changes = [] if output is None else [f"output={_quoted(output)}"]
     if seed is not None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sweetrl.config import CriticSettings, PlayerSettings, Recipe, TrainSettings
+from sweetrl.settings import CriticSettings, PlayerSettings, Recipe, TrainSettings
 
 NAMES = (
     "rollout",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sweetrl.cli.estimates import Cost
     from sweetrl.cli.road import Stage
-    from sweetrl.config import Recipe, ServerSettings, Study
+    from sweetrl.settings import Recipe, ServerSettings, Study
 
 
 def run(
@@ -61,7 +61,7 @@ def run(
 
     The same command again goes on where it stopped.
     """
-    from sweetrl.config import Study, load_experiment
+    from sweetrl.settings import Study, load_experiment
 
     experiment = load_experiment(recipe, changes or [])
     asked = Asked(jobs=jobs, allow_failures=allow_failures, quiet=quiet)

@@ -18,7 +18,7 @@ from sweetrl.cli.schedule import Schedule, needs_of
 
 if TYPE_CHECKING:
     from sweetrl.cli.road import Stage
-    from sweetrl.config import ServerSettings
+    from sweetrl.settings import ServerSettings
 
 POLL_SECONDS = 0.05
 GRACE_SECONDS = 60.0

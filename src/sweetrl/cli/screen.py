@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sweetrl.cli.children import Child
     from sweetrl.cli.road import Stage
-    from sweetrl.config import Recipe, ServerSettings, Study
+    from sweetrl.settings import Recipe, ServerSettings, Study
 
 LOGS = "logs"
 """The folder of what stages say."""

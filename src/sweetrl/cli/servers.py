@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sweetrl.cli import children, console
-from sweetrl.config import ServerSettings
 from sweetrl.errors import UsageError
+from sweetrl.settings import ServerSettings
 
 POLL_SECONDS = 0.2
 _ENDING_TOGETHER = """trap 'trap "" TERM; kill 0' TERM

@@ -20,7 +20,7 @@ import msgspec
 from sweetrl.cli.rank import VALUES
 from sweetrl.cli.road import Places, Stage, command_stage, evaluation_stage, player_options, stages
 from sweetrl.cli.schedule import needs_of
-from sweetrl.config import (
+from sweetrl.settings import (
     CandidateSettings,
     CriticSettings,
     EvaluationSettings,

@@ -21,9 +21,9 @@ from sweetrl.report.study_page import missing_text
 from sweetrl.types import Metric, TurnCredit
 
 if TYPE_CHECKING:
-    from sweetrl.config import Study
     from sweetrl.evaluation.studies import Curve, Step, StudyResults
     from sweetrl.report import Method, Training
+    from sweetrl.settings import Study
     from sweetrl.types import Episode, Task
 
 REPORT = "report.html"

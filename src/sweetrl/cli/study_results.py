@@ -20,7 +20,6 @@ from sweetrl.records import read_lines, read_records, unreadable, write_atomical
 from sweetrl.types import Metric, RunMetrics, TurnValues, Verdict
 
 if TYPE_CHECKING:
-    from sweetrl.config import Study
     from sweetrl.evaluation.crossed import Table
     from sweetrl.evaluation.studies import (
         CriticResult,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
         Step,
         StudyResults,
     )
+    from sweetrl.settings import Study
     from sweetrl.types import Task
 
 RESULTS = "results.json"

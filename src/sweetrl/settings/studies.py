@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from sweetrl.config.recipes import (
+from sweetrl.settings.recipes import (
     CriticNumbers,
     DrawSettings,
     EstimateSettings,

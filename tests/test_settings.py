@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from sweetrl.config import Recipe, load_recipe
 from sweetrl.errors import ConfigError
+from sweetrl.settings import Recipe, load_recipe
 
 LEAST = """
 output = "run"

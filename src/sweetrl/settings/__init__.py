@@ -1,7 +1,7 @@
 """Recipes: one TOML file says a whole experiment, or a study of several, and `--set key=value` changes it."""
 
-from sweetrl.config.reading import load_experiment, load_recipe, load_study
-from sweetrl.config.recipes import (
+from sweetrl.settings.reading import load_experiment, load_recipe, load_study
+from sweetrl.settings.recipes import (
     CandidateSettings,
     CriticSettings,
     EstimateSettings,
@@ -13,7 +13,7 @@ from sweetrl.config.recipes import (
     TrainNumbers,
     TrainSettings,
 )
-from sweetrl.config.studies import BestOfSettings, Study, StudyCritic, StudyMethod
+from sweetrl.settings.studies import BestOfSettings, Study, StudyCritic, StudyMethod
 
 __all__ = [
     "BestOfSettings",

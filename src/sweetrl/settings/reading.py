@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import fields
 
-from sweetrl.config.recipes import Recipe
-from sweetrl.config.studies import Study, inherited, is_study
 from sweetrl.errors import ConfigError
+from sweetrl.settings.recipes import Recipe
+from sweetrl.settings.studies import Study, inherited, is_study
 
 T = TypeVar("T", bound=Struct)
 Completion = Callable[[dict[str, Any]], dict[str, Any]]
