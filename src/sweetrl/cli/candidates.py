@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from sweetrl.cli import inputs, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.pairs import EpisodesOption, TasksOption
 from sweetrl.cli.rollout import (

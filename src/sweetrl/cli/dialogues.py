@@ -15,17 +15,19 @@ from typing import Any
 
 import typer
 
+from sweetrl import interrupts
 from sweetrl.candidates.rank import best_candidate
-from sweetrl.cli import console, inputs, interrupts, live
+from sweetrl.cli import console, inputs, live
 from sweetrl.cli.critics import Judging, open_critic
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
-from sweetrl.cli.studio import SCREENSHOTS, Studio
+from sweetrl.cli.studio import Studio
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
 from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import UsageError
 from sweetrl.evaluation.leaks import leaks_code
+from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import RecordLog, open_log, unwritable

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sweetrl.cli import console, inputs, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import CriticPrompt
 from sweetrl.cli.fairness import fairness_of
@@ -34,14 +35,12 @@ from sweetrl.cli.rollout import (
     TurnLimitOption,
     player_of,
 )
-from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
+from sweetrl.cli.studio import SimilarityOption
 from sweetrl.cli.workers import IsolationOption, ModeOption, TurnCostOption, WorkersOption
+from sweetrl.experiments.layout import METRICS, SCREENSHOTS
 
 if TYPE_CHECKING:
-    from sweetrl.evaluation.metrics import FactTracker
     from sweetrl.types import Kind, RunMetrics, Task
-
-METRICS = "metrics.json"
 
 OutputOption = Annotated[
     Path, typer.Option("-o", "--output", metavar="DIR", help="The folder of the run; made if need be.")
@@ -141,6 +140,7 @@ def _figures(tasks: "dict[str, Task]", episodes: Path, verdicts: Path, turn_limi
     from msgspec.structs import replace
 
     from sweetrl.evaluation.metrics import measure
+    from sweetrl.evaluation.tracking import fact_tracker
     from sweetrl.records import read_card, read_records
     from sweetrl.types import Verdict
 
@@ -153,16 +153,6 @@ def _figures(tasks: "dict[str, Task]", episodes: Path, verdicts: Path, turn_limi
         fairness=fairness_of(tasks, episodes, verdicts).metrics,
         run={"rollout": held.config, "score": scored.config, "versions": held.versions},
     )
-
-
-def fact_tracker(tasks: "dict[str, Task]") -> "FactTracker | None":
-    """What there is to ask in these tasks, where their benchmark knows it."""
-    from sweetrl.evaluation.metrics import FactTracker
-    from sweetrl.tasks import mini_backend
-
-    if all(task.startswith(f"{mini_backend.NAME}-") for task in tasks):
-        return FactTracker(mini_backend.hidden_facts, mini_backend.asked_fact)
-    return None
 
 
 def _report(run: "RunMetrics", kind: "Kind", folder: Path, *, json: bool, quiet: bool) -> None:

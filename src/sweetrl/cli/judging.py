@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import console, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console
 from sweetrl.cli.studio import FrontendBench
 from sweetrl.cli.workers import BackendSandboxes, backend_sandboxes
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
-from sweetrl.cli.studio import SCREENSHOTS, Studio
+from sweetrl.cli.studio import Studio
 from sweetrl.errors import SandboxError, UsageError
+from sweetrl.experiments.layout import SCREENSHOTS
 
 if TYPE_CHECKING:
     from sweetrl.dialogue.people import Terminal

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from sweetrl.cli.study import Plan
     from sweetrl.evaluation.studies import StudyResults
+    from sweetrl.experiments.plan import Plan
     from sweetrl.settings import Study
 
 METRICS = "metrics.json"
@@ -59,7 +59,7 @@ def quickstart(
     A tiny agent that ships with the package asks a scripted colleague, writes Python functions and learns from how
     they did. Writes DIR/metrics.json and DIR/report.html. The same command goes on where it stopped.
     """
-    from sweetrl.cli.study import plan
+    from sweetrl.experiments.study_plan import plan
 
     study = _study(output, _variant(fast=fast, full=full), seed)
     planned = plan(study)
@@ -79,21 +79,16 @@ def quickstart(
 
 def _run(study: "Study", planned: "Plan", jobs: int | None, *, quiet: bool) -> bool:
     """Do what is not done; whether there was anything."""
-    from sweetrl.cli import nursery
-    from sweetrl.cli.runner import usable_cores
-    from sweetrl.cli.screen import ScreenedRunner, View, in_words, weight
+    from sweetrl.cli.screen import Asked, View, in_words, run_stages
+    from sweetrl.experiments.local import usable_cores
+    from sweetrl.experiments.time_left import weight
 
     view = View(
         [weight(*each) for each in zip(planned.recipes, planned.stages, strict=True)],
         lambda stage: in_words(study, stage),
     )
     jobs = min(usable_cores(), MOST_JOBS) if jobs is None else jobs
-    forked = nursery.is_possible()
-    runner = ScreenedRunner(
-        Path(study.output), planned.stages, view=view, forked=forked, jobs=jobs, quiet=quiet
-    )
-    fresh = runner.has_work
-    runner.run()
+    _, fresh = run_stages(Path(study.output), planned.stages, Asked(jobs, quiet=quiet), view=view)
     return fresh
 
 
@@ -133,38 +128,20 @@ def _results(study: "Study", planned: "Plan", *, fresh: bool, quiet: bool) -> "S
     """What came out; a finished run is not gone through again."""
     import msgspec
 
-    from sweetrl.cli.study_results import finish
+    from sweetrl.cli.finish import finish
+    from sweetrl.experiments.results import written_results
     from sweetrl.records import write_atomically
 
-    results = None if fresh else _written(study)
+    results = None if fresh else written_results(study)
     if results is None:
         if not quiet:
             console.note("Writing the report")
-        finish(study, planned, quiet=True)
-        results = _written(study)
+        finish(study, planned)
+        results = written_results(study)
         assert results is not None
     metrics = msgspec.json.format(msgspec.json.encode(metrics_of(results))) + b"\n"
     write_atomically(Path(study.output) / METRICS, metrics)
     return results
-
-
-def _written(study: "Study") -> "StudyResults | None":
-    """The results that are there, if they and their report are those of this study."""
-    import msgspec
-
-    from sweetrl.cli.study_report import REPORT
-    from sweetrl.cli.study_results import RESULTS
-    from sweetrl.evaluation.studies import StudyResults
-
-    folder = Path(study.output)
-    if not all((folder / name).is_file() for name in (RESULTS, REPORT)):
-        return None
-    try:
-        results = msgspec.json.decode((folder / RESULTS).read_bytes(), type=StudyResults)
-    except msgspec.DecodeError:
-        return None
-    own = msgspec.json.decode(msgspec.json.encode(study))
-    return results if results.settings == own else None
 
 
 def metrics_of(results: "StudyResults") -> dict[str, object]:

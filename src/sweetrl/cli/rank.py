@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import inputs, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import inputs
 from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import ComparingPrompt, CriticOption, CriticPrompt, Judging, RoundsOption
@@ -13,10 +14,6 @@ from sweetrl.cli.pairs import EpisodesOption
 
 if TYPE_CHECKING:
     from sweetrl.cli.filling import Tally
-
-
-VALUES = "values:"
-"""In place of a critic: a file of true values, which every turn of it is ranked by."""
 
 
 def rank(
@@ -39,6 +36,8 @@ def rank(
 
     The same command again does what is missing or failed.
     """
+    from sweetrl.experiments.pipeline import VALUES
+
     if critic.startswith(VALUES):
         _rank_by_values(Path(critic.removeprefix(VALUES)), output, quiet=quiet).report(json=json, quiet=quiet)
         return

@@ -42,8 +42,8 @@ def report(
 
     The page needs no network and no other file. What models wrote is shown as text and pictures, never run.
     """
-    from sweetrl.cli.folders import open_runs
     from sweetrl.cli.inputs import tasks_or_none
+    from sweetrl.experiments.run_folder import open_runs
     from sweetrl.report import compose, render
 
     outputs.refuse_existing(output, replace=force)

@@ -3,14 +3,13 @@
 Each stage runs as the command that a person would type, in a process of its own: what a stage holds (a model
 on the GPU, a thousand connections) is gone when it ends, a launcher such as torchrun fits in front of it, and
 the log shows commands that can be repeated by hand. Stages side by side are forks of a process that has loaded
-PyTorch (see `nursery`), or each would spend eight seconds on that.
+PyTorch (see `experiments/warm_workers.py`), or each would spend eight seconds on that.
 
 A stage that is done is noted in `run.json` and not started again; one that was interrupted goes on by itself,
 because every command resumes.
 """
 
 import shlex
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,8 +22,10 @@ from sweetrl.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sweetrl.cli.estimates import Cost
-    from sweetrl.cli.road import Stage
+    from sweetrl.cli.screen import Asked
+    from sweetrl.experiments.estimates import Cost
+    from sweetrl.experiments.pipeline import Stage
+    from sweetrl.experiments.plan import Plan
     from sweetrl.settings import Recipe, ServerSettings, Study
 
 
@@ -61,6 +62,7 @@ def run(
 
     The same command again goes on where it stopped.
     """
+    from sweetrl.cli.screen import Asked
     from sweetrl.settings import Study, load_experiment
 
     experiment = load_experiment(recipe, changes or [])
@@ -78,18 +80,9 @@ def run(
         _run_recipe(experiment, asked, dry_run=dry_run, json=json)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """How stages are run."""
-
-    jobs: int
-    allow_failures: bool
-    quiet: bool
-
-
-def _run_recipe(recipe: "Recipe", asked: Asked, *, dry_run: bool, json: bool) -> None:
-    from sweetrl.cli.estimates import costs
-    from sweetrl.cli.road import stages
+def _run_recipe(recipe: "Recipe", asked: "Asked", *, dry_run: bool, json: bool) -> None:
+    from sweetrl.experiments.estimates import costs
+    from sweetrl.experiments.pipeline import stages
 
     _refuse_unknown_stages(recipe)
     planned = stages(recipe)
@@ -101,10 +94,9 @@ def _run_recipe(recipe: "Recipe", asked: Asked, *, dry_run: bool, json: bool) ->
         console.print_json({"output": recipe.output, "stages": done})
 
 
-def _run_study(study: "Study", asked: Asked, only: str | None, *, dry_run: bool, json: bool) -> None:
-    from sweetrl.cli.estimates import cost
-    from sweetrl.cli.study import plan
-    from sweetrl.cli.study_results import finish
+def _run_study(study: "Study", asked: "Asked", only: str | None, *, dry_run: bool, json: bool) -> None:
+    from sweetrl.experiments.estimates import cost
+    from sweetrl.experiments.study_plan import plan
 
     whole = plan(study)
     planned = whole if only is None else whole.of(_parts(study, only))
@@ -116,25 +108,34 @@ def _run_study(study: "Study", asked: Asked, only: str | None, *, dry_run: bool,
             _show_study(study, planned.stages, estimated)
         return
     done = _run_stages(study.output, planned.stages, planned.recipes, asked)
-    written = finish(study, whole, quiet=asked.quiet or json)
+    written = _finish(study, whole, quiet=asked.quiet or json)
     if json:
         console.print_json({"output": study.output, "stages": done, **written})
 
 
 def _report_study(study: "Study", *, json: bool, quiet: bool) -> None:
-    from sweetrl.cli.study import plan
-    from sweetrl.cli.study_results import finish
+    from sweetrl.experiments.study_plan import plan
 
-    written = finish(study, plan(study), quiet=quiet or json)
+    written = _finish(study, plan(study), quiet=quiet or json)
     if json:
         console.print_json({"output": study.output, **written})
+
+
+def _finish(study: "Study", planned: "Plan", *, quiet: bool) -> dict[str, str]:
+    from sweetrl.cli.finish import finish
+
+    written = finish(study, planned)
+    if not quiet:
+        for name, path in written.items():
+            console.note(f"{name}: {path}")
+    return written
 
 
 def _parts(study: "Study", only: str) -> list[str]:
     """The parts of the study that were asked for."""
     from difflib import get_close_matches
 
-    from sweetrl.cli.study import parts_of
+    from sweetrl.experiments.study_plan import parts_of
 
     known = parts_of(study)
     asked = [name.strip() for name in only.split(",")]
@@ -150,25 +151,23 @@ def _run_stages(
     output: str,
     planned: "list[Stage]",
     recipes: "list[Recipe]",
-    asked: Asked,
+    asked: "Asked",
     servers: "tuple[ServerSettings, ...]" = (),
 ) -> list[dict[str, Any]]:
     """One stage after the other shows what it says; several at a time are watched from outside."""
-    from sweetrl.cli import nursery
-    from sweetrl.cli.runner import Runner
-    from sweetrl.cli.screen import ScreenedRunner, View, weight
+    from sweetrl.cli.screen import View, run_stages
+    from sweetrl.experiments.time_left import weight
 
-    if asked.jobs == 1:
-        return Runner(Path(output), planned, servers, **asdict(asked)).run()
-    view = View([weight(*each) for each in zip(recipes, planned, strict=True)])
-    forked = nursery.is_possible()
-    return ScreenedRunner(Path(output), planned, servers, view=view, forked=forked, **asdict(asked)).run()
+    view = None
+    if asked.jobs > 1:
+        view = View([weight(*each) for each in zip(recipes, planned, strict=True)])
+    return run_stages(Path(output), planned, asked, servers=servers, view=view)[0]
 
 
 def _refuse_unknown_stages(recipe: "Recipe") -> None:
     from difflib import get_close_matches
 
-    from sweetrl.cli.road import NAMES
+    from sweetrl.experiments.pipeline import NAMES
 
     for index, server in enumerate(recipe.servers):
         for name in sorted(set(server.stages).difference(NAMES)):

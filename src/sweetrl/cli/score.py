@@ -10,8 +10,9 @@ from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.figures import percent_with_interval
 from sweetrl.cli.judging import Bench, Source, judge, opened_bench
-from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
+from sweetrl.cli.studio import SimilarityOption
 from sweetrl.cli.workers import IsolationOption, ModeOption, TurnCostOption, WorkersOption
+from sweetrl.experiments.layout import SCREENSHOTS
 
 if TYPE_CHECKING:
     from sweetrl.evaluation.fairness import FairnessReport

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sweetrl.cli import interrupts
+from sweetrl import interrupts
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from sweetrl.scoring.defects import Defect
     from sweetrl.scoring.similarity import Similarity
     from sweetrl.types import Task
-
-SCREENSHOTS = "screenshots"
-"""The folder of pictures in a run, each file named by the hash of its content."""
 
 SimilarityOption = Annotated[
     str,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sweetrl.cli import inputs, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.judging import Bench, opened_bench
 from sweetrl.cli.pairs import EpisodesOption

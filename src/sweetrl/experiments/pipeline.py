@@ -21,6 +21,9 @@ NAMES = (
 )
 """All stages that a recipe can have."""
 
+VALUES = "values:"
+"""In place of a critic: a file of true values, which every turn of it is ranked by."""
+
 _UNSENT = {
     "rft": ("launcher", "beta", "nll", "imitation"),
     "critic": ("launcher", "imitation"),
@@ -51,7 +54,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the files of a road are."""
+    """Where the files of a pipeline are."""
 
     episodes: Path
     verdicts: Path
@@ -81,7 +84,7 @@ def places_in(folder: Path) -> Places:
 
 def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
     """What the recipe asks for, in order."""
-    return list(_Road(recipe, places or places_in(Path(recipe.output))).stages())
+    return list(_Pipeline(recipe, places or places_in(Path(recipe.output))).stages())
 
 
 def command_stage(
@@ -115,7 +118,7 @@ def evaluation_stage(
     return command_stage("evaluate", options, folder, reads=() if policy is None else (policy,))
 
 
-class _Road:
+class _Pipeline:
     def __init__(self, recipe: Recipe, places: Places) -> None:
         self._recipe = recipe
         self._places = places

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sweetrl.cli.road import Stage
 from sweetrl.errors import SweetError
+from sweetrl.experiments.pipeline import Stage
 from sweetrl.settings import Recipe
 
 PAPER_EPOCHS = {"critic": 4, "dpo": 4, "rft": 4, "policy": 1}
