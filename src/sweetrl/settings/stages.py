@@ -49,7 +49,6 @@ RankConcurrency = Annotated[
     Positive, Setting("The most turns that a critic is given at a time.", Record.NOTHING)
 ]
 Seed = Annotated[int, Setting("The same seed gives the same records.")]
-TurnLimit = Annotated[Positive, Setting("The most messages that the agent may send.")]
 Show = Annotated[
     Literal["pictures", "source"],
     Setting("How a model that plays the collaborator sees pages: rendered, or as HTML.", Record.DERIVED),
@@ -107,13 +106,18 @@ class CollaboratorSettings(PlayerSettings, frozen=True, kw_only=True):
     max_tokens: Annotated[Positive, Setting("New tokens in one reply.", Record.DERIVED)] = 512
 
 
-class PlaySettings(Section, frozen=True, kw_only=True):
+class TurnLimitSettings(Section, frozen=True, kw_only=True):
+    """What the agent's prompt names, wherever there is an agent."""
+
+    turn_limit: Annotated[Positive, Setting("The most messages that the agent may send.")] = 10
+
+
+class PlaySettings(TurnLimitSettings, frozen=True, kw_only=True):
     """What every stage that plays dialogues takes."""
 
     concurrency: Annotated[
         Positive, Setting("The most dialogues that are open at a time.", Record.NOTHING)
     ] = 64
-    turn_limit: TurnLimit = 10
 
 
 class RolloutSettings(PlaySettings, frozen=True, kw_only=True):
@@ -255,12 +259,11 @@ class DrawSettings(Section, frozen=True, kw_only=True):
     ] = 64
 
 
-class SamplingSettings(Section, frozen=True, kw_only=True):
+class SamplingSettings(TurnLimitSettings, frozen=True, kw_only=True):
     """Whose candidates are drawn, and how many: of `candidates`."""
 
     agent: Annotated[AgentSettings, PREFIXED]
     draw: DrawSettings = DrawSettings()
-    turn_limit: TurnLimit = 10
     seed: Seed = 0
 
 

@@ -14,6 +14,7 @@ from sweetrl.settings.stages import (
     ScorerSettings,
     ScoringSettings,
     SeededTurnPairSettings,
+    TurnLimitSettings,
     ValueSettings,
 )
 
@@ -113,7 +114,9 @@ def _defaults(command: str) -> dict[str, str]:
     """The options of a command that have a default."""
     return {
         field.option: str(field.default)
-        for section in STAGES.get(command, ())
+        for section in STAGES.get(
+            command, (TurnLimitSettings,)
+        )  # of all that training takes, plans give this one
         for field in settings_fields(section)
         if field.default is not NODEFAULT
     }
