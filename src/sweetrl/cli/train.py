@@ -14,8 +14,8 @@ import typer
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.pairs import EpisodesOption, TasksOption
-from sweetrl.cli.rollout import AgentPrompt
+from sweetrl.cli.options import AgentPrompt, EpisodesOption
+from sweetrl.cli.options import KnownTasksOption as TasksOption
 from sweetrl.errors import MissingExtra
 
 app = typer.Typer(
@@ -153,7 +153,12 @@ def rft(
     agent_prompt: AgentPrompt = None,
     common: Common,
 ) -> None:
-    """Imitate the dialogues that succeeded (rejection fine-tuning)."""
+    """Imitate the dialogues that succeeded (rejection fine-tuning).
+
+    Example:
+        sweetrl train rft --episodes run/episodes.jsonl --verdicts run/verdicts.jsonl
+        --model mini -o policy
+    """
     _training().imitate(common, episodes, verdicts, tasks, kind, agent_prompt)
 
 
@@ -171,7 +176,11 @@ def dpo(
     verdicts: SuccessesOption = None,
     common: Common,
 ) -> None:
-    """Prefer whole dialogues to others (multi-turn DPO)."""
+    """Prefer whole dialogues to others (multi-turn DPO).
+
+    Example:
+        sweetrl train dpo --episodes run/episodes.jsonl --pairs pairs.jsonl --model mini -o policy
+    """
     settings = {"beta": beta, "nll": nll, "imitation": imitation}
     _training().prefer_dialogues(common, pairs, episodes, verdicts, tasks, kind, agent_prompt, settings)
 
@@ -224,7 +233,12 @@ def critic(
     nll: NllOption = None,
     common: Common,
 ) -> None:
-    """Learn which turns earn the reward, with the reference in sight."""
+    """Learn which turns earn the reward, with the reference in sight.
+
+    Example:
+        sweetrl train critic --tasks mini-backend:train:20 --episodes run/episodes.jsonl --pairs pairs.jsonl
+        --model mini -o critic
+    """
     settings = {
         "kind": kind,
         "normalisation": normalisation,
@@ -255,7 +269,11 @@ def policy(
     verdicts: SuccessesOption = None,
     common: Common,
 ) -> None:
-    """Prefer single turns to others, as a critic ranked them (turn-wise DPO)."""
+    """Prefer single turns to others, as a critic ranked them (turn-wise DPO).
+
+    Example:
+        sweetrl train policy --pairs turn_pairs.jsonl --model mini -o policy
+    """
     settings = {"beta": beta, "nll": nll, "imitation": imitation}
     _training().prefer_turns(common, pairs, episodes, verdicts, kind, agent_prompt, settings)
 
