@@ -28,7 +28,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.utils.data import DataLoader, SequentialSampler
 from torch.utils.data import Dataset as TorchDataset
-from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from sweetrl.learning.batches import BatchSampler, Example, Pass, Step, TokenBatch, collate
 from sweetrl.learning.checkpoints import (
@@ -140,8 +140,24 @@ class StepsOfRun(TorchDataset[list[TokenBatch]]):
 # ---------------------------------------------------------------- trainer
 
 
+class _LogCutBack(TrainerCallback):
+    """Cuts the log of an interrupted run back to the step from which it resumes."""
+
+    def __init__(self, write: Callable[..., None]) -> None:
+        self._write = write
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Called by the library before the first step."""
+        if state.is_world_process_zero:
+            self._write(state.log_history, mode="w")
+
+
 class TurnTrainer(Trainer):
-    """Trains one model by one objective into one folder."""
+    """Trains one model by one objective into one folder.
+
+    The private methods of `Trainer` that it overrides are listed, with their signatures, in
+    `tests/learning/test_trainer_hooks.py`.
+    """
 
     def __init__(
         self,
@@ -158,7 +174,6 @@ class TurnTrainer(Trainer):
         self._folder = folder
         self._housekeeping = housekeeping
         self._objective: Objective = objective(card.settings)
-        self._saving_into = folder.checkpoints
         self._sums: dict[str, Tensor] = {}
         self._tokens = 0
         self._clock = time.perf_counter()
@@ -169,6 +184,7 @@ class TurnTrainer(Trainer):
             processing_class=tokenizer,
         )
         self.remove_callback(PrinterCallback)
+        self.add_callback(_LogCutBack(self._write_log))
         self._steps = StepsOfRun(
             data.examples,
             card.settings,
@@ -184,14 +200,6 @@ class TurnTrainer(Trainer):
         """Not sharded by accelerate: the data are this process's own."""
         order = SequentialSampler(self._steps)
         return DataLoader(self._steps, batch_size=1, sampler=order, collate_fn=itemgetter(0))
-
-    def _prepare_for_training(self, *arguments: Any) -> Any:
-        """What must be there before the first step, once the model is on its devices."""
-        model, loader = super()._prepare_for_training(*arguments)  # type: ignore[no-untyped-call]
-        if self.is_world_process_zero():
-            # The log of an interrupted run is cut back to where it goes on.
-            self._write_log(self.state.log_history, mode="w")
-        return model, loader
 
     # -------- one step
 
@@ -270,18 +278,15 @@ class TurnTrainer(Trainer):
 
     # -------- checkpoints
 
-    def _get_output_dir(self, trial: object) -> str:  # noqa: ARG002
-        return str(self._saving_into)
-
     def _save_checkpoint(self, model: Any, trial: object) -> None:
         """As always, but aside; it gets its name when every process has written its part."""
         name = f"checkpoint-{self.state.global_step}"
         with self._staged() as aside:
-            self._saving_into = aside
+            self.args.output_dir = str(aside)
             try:
                 super()._save_checkpoint(model, trial)
             finally:
-                self._saving_into = self._folder.checkpoints
+                self.args.output_dir = str(self._folder.checkpoints)
             if self.is_distributed_loading_by_transformers:
                 self._save_sharded_progress(aside / name)
             self.accelerator.wait_for_everyone()
@@ -307,7 +312,7 @@ class TurnTrainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
-        made = Path(output_dir or self._saving_into)
+        made = Path(output_dir or self.args.output_dir)
         # A pickle of the library's own arguments: of no use to anyone, and of one version only.
         (made / "training_args.bin").unlink(missing_ok=True)
         if self._settings.has_head and self._settings.lora is None and self._card.finished:
