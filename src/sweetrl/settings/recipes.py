@@ -44,6 +44,8 @@ class TrainNumbers(Section, frozen=True, kw_only=True):
     """Context."""
     tokens_per_pass: Positive | None = None
     max_steps: Positive | None = None
+    held_out: Annotated[float, Meta(ge=0, le=0.9)] | None = None
+    """Share of the training tasks that the held-out loss is measured on, and that nothing is learnt from."""
     lora_rank: Positive | None = None
     precision: Literal["float32", "bfloat16"] | None = None
     gradient_checkpointing: bool = False
