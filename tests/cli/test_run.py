@@ -15,7 +15,8 @@ import pytest
 
 from conftest import CHECKOUT, Finished
 from recipe_files import write_recipe
-from sweetrl.experiments import pipeline
+from sweetrl.cli import run
+from sweetrl.experiments.pipeline import stages
 from sweetrl.records import read_records
 from sweetrl.types import Episode
 
@@ -66,8 +67,7 @@ def test_faults_of_a_recipe_are_one_line(sweetrl: Sweetrl, recipe: Path) -> None
 @pytest.fixture
 def short(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, tuple[str, ...]]:
     """A recipe whose stages all exist without a trainer: evaluate an agent, here cut to its first stage."""
-    whole = pipeline.stages
-    monkeypatch.setattr(pipeline, "stages", lambda loaded: whole(loaded)[:1])
+    monkeypatch.setattr(run, "stages", lambda loaded: stages(loaded)[:1])
     return recipe, ("run", str(recipe), "--set", "method=none")
 
 
@@ -83,6 +83,18 @@ def test_stages_run_and_are_not_run_again(sweetrl: Sweetrl, short: tuple[Path, t
     again = sweetrl(*command)
     assert "evaluate: done before" in again.err
     assert not written.exists()
+
+
+def test_a_stage_that_was_done_with_its_defaults_spelled_out_is_done(
+    sweetrl: Sweetrl, short: tuple[Path, tuple[str, ...]]
+) -> None:
+    recipe, command = short
+    assert sweetrl(*command).code == 0
+    journal = recipe.parent / "run" / "run.json"
+    entries = json.loads(journal.read_text())
+    entries[0]["arguments"][1:1] = ["--attempts", "1", "--seed", "0"]
+    journal.write_text(json.dumps(entries))
+    assert "evaluate: done before" in sweetrl(*command).err
 
 
 def test_a_stage_that_was_done_otherwise_is_an_error(

@@ -23,14 +23,13 @@ from sweetrl.experiments.events import (
     StageStarted,
 )
 from sweetrl.experiments.local import LocalExecutor
+from sweetrl.experiments.pipeline import Stage
 from sweetrl.experiments.runner import RunFailedError, Runner, ending
 from sweetrl.experiments.time_left import Clock
+from sweetrl.settings import ServerSettings, Study
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
-
-    from sweetrl.experiments.pipeline import Stage
-    from sweetrl.settings import ServerSettings, Study
 
 LAST_WORDS = 20
 """Lines of a stage that failed which are shown."""
@@ -52,7 +51,7 @@ WORDS = {
 }
 
 
-def in_words(study: "Study", stage: "Stage") -> str:
+def in_words(study: Study, stage: Stage) -> str:
     """What a stage does."""
     command = " ".join(stage.arguments[: 2 if stage.arguments[0] == "train" else 1])
     method = study.methods.get(stage.output.name)
@@ -67,7 +66,7 @@ class View:
 
     weights: Sequence[float]
     """About how many seconds each takes."""
-    words: "Callable[[Stage], str]" = lambda stage: stage.name
+    words: Callable[[Stage], str] = lambda stage: stage.name
 
 
 @dataclass(frozen=True)
@@ -81,12 +80,12 @@ class Asked:
 
 def run_stages(
     folder: Path,
-    planned: "list[Stage]",
+    planned: list[Stage],
     asked: Asked,
     *,
-    servers: "tuple[ServerSettings, ...]" = (),
+    servers: tuple[ServerSettings, ...] = (),
     view: View | None = None,
-) -> "tuple[list[dict[str, Any]], bool]":
+) -> tuple[list[dict[str, Any]], bool]:
     """Run the stages that are not done; the journal's entries, and whether there was anything to do.
 
     Without a view the stages write to standard error; with one they are watched from outside.
@@ -161,7 +160,7 @@ class Lines:
 class Screen(Lines):
     """Prints a line when a stage is done and shows how far those are that run, and the time that is left."""
 
-    def __init__(self, clock: Clock, words: "Callable[[Stage], str]", *, quiet: bool) -> None:
+    def __init__(self, clock: Clock, words: Callable[[Stage], str], *, quiet: bool) -> None:
         super().__init__(len(clock.weights), quiet=quiet)
         self._clock = clock
         self._words = words

@@ -4,9 +4,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from sweetrl import interrupts
 from sweetrl.errors import UsageError
@@ -17,15 +15,6 @@ if TYPE_CHECKING:
     from sweetrl.scoring.defects import Defect
     from sweetrl.scoring.similarity import Similarity
     from sweetrl.types import Task
-
-SimilarityOption = Annotated[
-    str,
-    typer.Option(
-        "--similarity",
-        metavar="NAME",
-        help="How pages are compared: layout, or clip:PATH_OR_ID of a CLIP model.",
-    ),
-]
 
 
 class Studio:

@@ -9,6 +9,7 @@ import msgspec
 from sweetrl.errors import ConfigError, DataError
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.records import unwritable, write_atomically
+from sweetrl.settings.words import same_command
 
 JOURNAL = "run.json"
 
@@ -37,7 +38,7 @@ class Journal:
         entry = next((each for each in self.entries if each["stage"] == stage.name), None)
         if entry is None:
             return False
-        if entry["arguments"] != list(stage.arguments):
+        if not same_command(entry["arguments"], stage.arguments):
             raise ConfigError(
                 f"{self._path}: the stage {stage.name} was done with other settings "
                 f"({_difference(entry['arguments'], stage.arguments)}); choose another output"

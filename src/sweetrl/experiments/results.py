@@ -13,7 +13,7 @@ from sweetrl.experiments.study_report import REPORT, CreditDialogues, write_repo
 from sweetrl.experiments.study_results import StudyReader, missing_points, points_of
 from sweetrl.records import write_atomically
 from sweetrl.report.study_page import study_page
-from sweetrl.settings import Study
+from sweetrl.settings import Study, current_settings
 
 RESULTS = "results.json"
 PAGE = "results.md"
@@ -63,6 +63,7 @@ def _gather(results: StudyResults, path: Path) -> StudyResults:
             earlier = msgspec.json.decode(path.read_bytes(), type=StudyResults)
         except msgspec.DecodeError as error:
             raise DataError(f"not the results of a study: {error}; move it away", path=path) from None
+        earlier = msgspec.structs.replace(earlier, settings=current_settings(earlier.settings))
         results = gathered(results, earlier)
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(results, path)

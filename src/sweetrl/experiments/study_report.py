@@ -11,7 +11,7 @@ import msgspec
 from sweetrl.evaluation.studies import Curve, Step, StudyResults, useful_curves
 from sweetrl.experiments.journal import JOURNAL
 from sweetrl.experiments.plan import Evaluated, Plan
-from sweetrl.experiments.run_folder import RunFolder
+from sweetrl.experiments.run_folder import RunFolder, turns_used
 from sweetrl.experiments.study_results import TABLES
 from sweetrl.records import write_atomically
 from sweetrl.report import (
@@ -158,7 +158,10 @@ class _Report:
     def _trainings(self) -> Iterator[Training]:
         for part in ("critics", "policies"):
             for path in filter(self._planned.has, sorted(self._folder.glob(f"{part}/*/"))):
-                yield from RunFolder(path, f"{part}/{path.name}").trainings()
+                result = self._results.methods.get(path.name) if part == "policies" else None
+                turns = () if result is None else turns_used(result.figures.values())
+                for training in RunFolder(path, f"{part}/{path.name}").trainings():
+                    yield replace(training, facts=(*training.facts, *turns))
 
     def _provenance(self) -> Iterator[Provenance]:
         journal = Path(self._study.output) / JOURNAL
