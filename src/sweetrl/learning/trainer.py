@@ -315,7 +315,7 @@ class TurnTrainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
-        made = Path(output_dir or self.args.output_dir)
+        made = Path(output_dir or str(self.args.output_dir))
         # A pickle of the library's own arguments: of no use to anyone, and of one version only.
         (made / "training_args.bin").unlink(missing_ok=True)
         if self._settings.has_head and self._settings.lora is None and self._card.finished:

@@ -1,6 +1,8 @@
 """What a recipe says: one experiment, section by section."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from sweetrl.settings.schema import Name, NotNegative, Positive, Rate, Section
 from sweetrl.settings.stages import (
