@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from sweetrl.dialogue.agents import ScriptedAgent
 from sweetrl.dialogue.blame import UNREADABLE
 from sweetrl.dialogue.collaborators import ScriptedCollaborator
+from sweetrl.dialogue.rollout import roll_out
 from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import CollaboratorError, MissingExtra, StageError, UsageError
 from sweetrl.types import BackendSecret, Ending, Episode, Failure, Kind, Message, Task, Verdict
@@ -111,6 +113,22 @@ def test_the_same_seed_gives_the_same_task_and_the_same_replies(env: ColBenchEnv
 
     assert play(5) == play(5)
     assert len({str(play(seed)) for seed in range(8)}) > 1
+
+
+@pytest.mark.parametrize("attempt", [0, 2])
+def test_the_same_seed_and_messages_give_the_episode_that_rollout_records(attempt: int) -> None:
+    lines = ["Hm. OUTPUT: Why?", "How?", "I WANT TO ANSWER: right"]
+
+    async def rolled() -> list[Episode]:
+        agent, collaborator = ScriptedAgent(lines, name="me"), ScriptedCollaborator(answering)
+        return [each async for each in roll_out(TASKS, agent, collaborator, attempts=3, seed=11)]
+
+    env = ColBenchEnv(TASKS, ScriptedCollaborator(answering), LengthScorer(), agent_name="me")
+    env.reset(seed=11, options={"task_id": "c", "attempt": attempt})
+    *_, last = [env.step(line) for line in lines]
+    [wanted] = [each for each in asyncio.run(rolled()) if each.id == f"c#{attempt}"]
+    assert last[4]["episode"] == wanted
+    env.close()
 
 
 def test_resets_without_a_seed_visit_other_tasks(env: ColBenchEnv) -> None:

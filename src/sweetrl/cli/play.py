@@ -164,21 +164,12 @@ async def _hold(
 ) -> "Episode":
     from contextlib import aclosing
 
-    from sweetrl.dialogue.rollout import roll_out
-    from sweetrl.types import episode_id
+    from sweetrl.dialogue.rollout import Opening, hold_dialogues
 
-    wanted = episode_id(task.id, attempt)
-    episodes = roll_out(
-        [task],
-        agent,
-        collaborator,
-        attempts=attempt + 1,
-        concurrency=1,
-        seed=seed,
-        skip=lambda identity: identity != wanted,
-    )
-    async with aclosing(episodes):
-        return await anext(episodes)
+    held = hold_dialogues(iter([Opening(task, attempt, seed)]), agent, collaborator)
+    async with aclosing(held):
+        _, episode = await anext(held)
+    return episode
 
 
 async def _conclude(task: "Task", episode: "Episode", path: Path, source: str, studio: Studio | None) -> None:
