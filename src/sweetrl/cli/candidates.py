@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sweetrl.cli.filling import Tally
-    from sweetrl.cli.players import Player
+    from sweetrl.dialogue.building import ModelSettings
     from sweetrl.types import Episode, Task
 
 KindName = Literal["backend", "frontend"]
@@ -59,14 +59,14 @@ def candidates(
     The agent is given what it had seen at that turn, and nothing else. The same command again does what is
     missing or failed.
     """
-    from sweetrl.cli.players import Player
+    from sweetrl.dialogue.building import ModelSettings
     from sweetrl.models import FREE
     from sweetrl.types import Sampling
 
     if agent_prompt is None:
         refuse_other_kind(episodes, kind)
     sampling = Sampling(temperature=agent_temperature, max_tokens=agent_max_tokens)
-    player = Player(agent, sampling, FREE, agent_prompt)
+    player = ModelSettings(agent, sampling, FREE, agent_prompt)
     draw = _Draw(episodes, tasks, player, kind, turn_limit, n, attempts, seed, concurrency)
     interrupts.run(draw.into, output, quiet=quiet).report(json=json, quiet=quiet)
 
@@ -89,7 +89,7 @@ class _Draw:
 
     episodes: Path
     tasks: str | None
-    player: "Player"
+    player: "ModelSettings"
     kind: KindName
     turn_limit: int
     """Of the dialogues: part of what the agent is told."""
@@ -103,7 +103,7 @@ class _Draw:
         """Add the candidates that the file `output` lacks."""
         from sweetrl.candidates.sample import sample_candidates, stored_turns
         from sweetrl.cli.filling import Tally, fill, open_output, opened_models
-        from sweetrl.cli.players import seat_agent
+        from sweetrl.dialogue.building import build_agent
         from sweetrl.dialogue.rules import Rules
         from sweetrl.types import CandidateSet, Kind
 
@@ -111,7 +111,7 @@ class _Draw:
         total = sum(1 for _ in stored_turns(self._dialogues(tasks)))
         tally = Tally(output, "turns")
         async with opened_models(tally) as models:
-            agent, settings = seat_agent(
+            agent, settings = build_agent(
                 self.player, Kind(self.kind), Rules(turn_limit=self.turn_limit), models
             )
             with open_output(

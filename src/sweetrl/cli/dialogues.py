@@ -15,12 +15,13 @@ from typing import Any
 
 import typer
 
+from sweetrl.browser.session import BrowserSession
 from sweetrl.candidates.rank import best_candidate
 from sweetrl.cli import console, inputs, interrupts, live
 from sweetrl.cli.critics import Judging, open_critic
-from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
-from sweetrl.cli.studio import SCREENSHOTS, Studio
+from sweetrl.cli.studio import SCREENSHOTS
 from sweetrl.dialogue.budget import Budget
+from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
 from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
 from sweetrl.dialogue.rules import Rules
@@ -37,8 +38,8 @@ from sweetrl.types import Ending, Episode, Kind, Task, episode_id
 class Plan:
     """All options of the command but where things come from and go to."""
 
-    agent: Player
-    collaborator: Player | None
+    agent: ModelSettings
+    collaborator: ModelSettings | None
     guard: bool
     best_of: int
     critic: str | None
@@ -106,10 +107,10 @@ async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summar
     tasks, kind = load_one_kind(source)
     meter = Meter()
     models = Models(plan.endpoint_options(), meter)
-    studio = Studio(output / SCREENSHOTS, pictures=plan.pictures)
+    studio = BrowserSession(output / SCREENSHOTS, pictures=plan.pictures)
     try:
-        agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models, tasks)
-        collaborator, collaborator_settings = seat_collaborator(
+        agent, agent_settings = build_agent(plan.agent, kind, plan.rules(), models, tasks)
+        collaborator, collaborator_settings = build_collaborator(
             plan.collaborator, kind, tasks, models, studio
         )
         if plan.guard:

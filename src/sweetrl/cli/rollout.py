@@ -13,7 +13,7 @@ from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
     from sweetrl.cli.dialogues import Plan
-    from sweetrl.cli.players import Player
+    from sweetrl.dialogue.building import ModelSettings
 
 TasksOption = Annotated[
     str,
@@ -169,13 +169,13 @@ def _hold(plan: "Plan", tasks: str, output: Path, *, json: bool, quiet: bool) ->
 
 def player_of(
     spec: str, temperature: float, max_tokens: int, prompt_file: Path | None, price: str | None = None
-) -> "Player":
+) -> "ModelSettings":
     """One side of the dialogues, from its options."""
-    from sweetrl.cli.players import Player, parse_price
+    from sweetrl.dialogue.building import ModelSettings, parse_price
     from sweetrl.types import Sampling
 
     sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
-    return Player(spec, sampling, parse_price(price), prompt_file)
+    return ModelSettings(spec, sampling, parse_price(price), prompt_file)
 
 
 def parse_time(text: str) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sweetrl.cli import console, inputs, interrupts, live, progress
 from sweetrl.cli.candidates import refuse_other_kind
-from sweetrl.cli.players import read_prompt
+from sweetrl.dialogue.building import read_prompt
 from sweetrl.errors import DataError, UsageError
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
 from sweetrl.records import read_records

@@ -31,7 +31,7 @@ from sweetrl.errors import DataError
 
 if TYPE_CHECKING:
     from sweetrl.cli.filling import Tally
-    from sweetrl.cli.players import Player
+    from sweetrl.dialogue.building import ModelSettings
     from sweetrl.dialogue.values import Crossroads
     from sweetrl.types import CandidateSet, Episode, Kind, Task
 
@@ -156,8 +156,8 @@ def _unranked(drawn: "CandidateSet") -> "CandidateSet":
 class _Replay:
     """How dialogues are played on."""
 
-    agent: "Player"
-    collaborator: "Player"
+    agent: "ModelSettings"
+    collaborator: "ModelSettings"
     turn_limit: int
     replays: int
     seed: int
@@ -166,20 +166,20 @@ class _Replay:
 
     async def into(self, output: Path, source: _Source, bench: Bench, *, quiet: bool) -> "Tally":
         """Add the values that the file `output` lacks."""
+        from sweetrl.browser.session import BrowserSession
         from sweetrl.cli.filling import Tally, fill, open_output, opened_models
-        from sweetrl.cli.players import seat_agent, seat_collaborator
-        from sweetrl.cli.studio import Studio
+        from sweetrl.dialogue.building import build_agent, build_collaborator
         from sweetrl.dialogue.rules import Rules
         from sweetrl.dialogue.values import value_turns
         from sweetrl.types import TurnValues
 
-        rules, studio = Rules(turn_limit=self.turn_limit), Studio(pictures=self.pictures)
+        rules, studio = Rules(turn_limit=self.turn_limit), BrowserSession(pictures=self.pictures)
         tally = Tally(output, "turns")
         try:
             async with opened_models(tally) as models, bench.opened() as scorer:
                 tasks = list(source.tasks.values())
-                agent, settings = seat_agent(self.agent, source.kind, rules, models, tasks)
-                collaborator, more = seat_collaborator(self.collaborator, source.kind, tasks, models, studio)
+                agent, settings = build_agent(self.agent, source.kind, rules, models, tasks)
+                collaborator, more = build_collaborator(self.collaborator, source.kind, tasks, models, studio)
                 config = self._config() | source.fingerprints | settings | more | bench.settings
                 with open_output(output, TurnValues, command="values", config=config, quiet=quiet) as log:
                     valued = value_turns(

@@ -25,8 +25,9 @@ def run_in_background(work: Coroutine[Any, Any, T]) -> T:
     loop, thread = _background(os.getpid())
     if threading.current_thread() is thread:
         work.close()
+        name = getattr(work, "__qualname__", "this")
         raise UsageError(
-            f"{work.__qualname__} is called synchronously from code that sweetrl runs in its event loop; await it there"
+            f"{name} is called synchronously by code that sweetrl runs in its event loop; await it there"
         )
     running = asyncio.run_coroutine_threadsafe(work, loop)
     try:
