@@ -15,6 +15,7 @@ LAYERS = (
     {"outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
     {"browser", "models", "sandbox", "tasks"},
     {"candidates", "dialogue", "evaluation", "executors", "learning", "preferences", "scoring"},
+    {"api"},
     {"integrations", "report", "viewer"},
     {"cli"},
     {"__main__"},

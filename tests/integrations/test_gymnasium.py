@@ -1,4 +1,5 @@
 import asyncio
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -66,6 +67,25 @@ def test_gymnasiums_own_checker_has_nothing_to_complain_about() -> None:
         warnings.simplefilter("error")
         check_env(made.unwrapped)
     made.close()
+
+
+BY_NAME = """
+import gymnasium
+
+env = gymnasium.make(
+    "sweetrl.integrations.gymnasium:sweetrl/ColBench-v0", tasks="mini-backend:train:5", collaborator="colleague"
+)
+env.reset(seed=1)
+env.step("Which?")
+*_, info = env.step("I WANT TO ANSWER: def f(): pass")
+env.close()
+print(info["verdict"].scorer, info["verdict"].reward)
+"""
+
+
+def test_gymnasium_makes_it_by_name_without_any_other_import() -> None:
+    ran = subprocess.run([sys.executable, "-c", BY_NAME], capture_output=True, text=True, check=True)
+    assert ran.stdout == "backend-module/2 0.0\n"
 
 
 def test_the_first_observation_is_the_request(env: ColBenchEnv) -> None:

@@ -6,11 +6,12 @@ a browser) is of use in the next, because all calls share the loop.
 
 import asyncio
 import atexit
+import contextlib
 import os
 import threading
 from collections.abc import Coroutine
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sweetrl.errors import UsageError
 
@@ -37,6 +38,23 @@ def run_in_background(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+class Closable(Protocol):
+    """What must be released in the end."""
+
+    async def close(self) -> None:
+        """Release it."""
+        ...
+
+
+def close_at_end(closable: Closable) -> None:
+    """Release something when the process ends, in the loop that uses it."""
+    _background(os.getpid())
+    _closables.append(closable)
+
+
+_closables: list[Closable] = []
+
+
 @cache  # for each process: threads do not survive a fork
 def _background(_process: int) -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
     loop = asyncio.new_event_loop()
@@ -47,6 +65,9 @@ def _background(_process: int) -> tuple[asyncio.AbstractEventLoop, threading.Thr
 
 
 def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    for closable in _closables:
+        with contextlib.suppress(Exception):
+            asyncio.run_coroutine_threadsafe(closable.close(), loop).result(_PATIENCE)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(_PATIENCE)
     if not thread.is_alive():

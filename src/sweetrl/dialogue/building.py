@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from sweetrl.errors import DataError, UsageError
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sweetrl.browser.session import BrowserSession
+    from sweetrl.dialogue.background import Closable
     from sweetrl.dialogue.rules import Rules
     from sweetrl.models import EndpointOptions, Meter, Price
     from sweetrl.prompts import Prompt
@@ -35,14 +36,6 @@ class ModelSettings:
     sampling: "Sampling"
     price: "Price"
     prompt_file: Path | None = None
-
-
-class Closable(Protocol):
-    """What a command must release in the end."""
-
-    async def close(self) -> None:
-        """Release it."""
-        ...
 
 
 class Models:

@@ -1,6 +1,7 @@
 """ColBench as a Gymnasium environment: actions and observations are texts, the reward comes at the end.
 
-    env = ColBenchEnv(tasks, collaborator, scorer)
+    name = "sweetrl.integrations.gymnasium:sweetrl/ColBench-v0"
+    env = gymnasium.make(name, tasks="mini-backend:train:100", collaborator="colleague")
     observation, info = env.reset(seed=1)
     observation, reward, terminated, truncated, info = env.step("What should happen to empty lists?")
 
@@ -8,8 +9,10 @@ The rules are those of `sweetrl rollout`. The scorer's breakdown is raised, not 
 """
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
+from sweetrl.api import load_collaborator, load_tasks, open_scorer
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.dialogue import Dialogue
 from sweetrl.dialogue.rules import Conclusion, Rules
@@ -53,23 +56,29 @@ class ColBenchEnv(gymnasium.Env[str, str]):
 
     def __init__(
         self,
-        tasks: Sequence[Task],
-        collaborator: Collaborator,
-        scorer: Scorer,
+        tasks: str | Sequence[Task],
+        collaborator: str | Collaborator,
+        scorer: Scorer | None = None,
         *,
         rules: Rules | None = None,
         agent_name: str = "gymnasium",
         render_mode: str | None = None,
     ) -> None:
-        """`reset` draws one of `tasks`, or takes the one whose id is in `options["task_id"]`."""
-        if not tasks:
+        """`reset` draws one of `tasks`, or takes the one whose id is in `options["task_id"]`.
+
+        Tasks and collaborator may be given by name, as on the command line. Without a `scorer`, the one of the tasks.
+        """
+        self._tasks = load_tasks(tasks)
+        if not self._tasks:
             raise UsageError("the environment needs at least one task")
+        if isinstance(collaborator, str):
+            collaborator = load_collaborator(collaborator, self._tasks)
+        self._collaborator = collaborator
+        self._scorer = scorer
+        self._opened = AsyncExitStack()
         self.action_space = AnyText(MAX_ACTION)
         self.observation_space = AnyText(MAX_OBSERVATION)
         self.render_mode = render_mode
-        self._tasks = list(tasks)
-        self._collaborator = collaborator
-        self._scorer = scorer
         self._rules = rules or Rules()
         self._agent_name = agent_name
         self._task = self._tasks[0]
@@ -109,6 +118,10 @@ class ColBenchEnv(gymnasium.Env[str, str]):
         dialogue = self._dialogue if self.render_mode == "ansi" else None
         return None if dialogue is None else _observation(dialogue)
 
+    def close(self) -> None:
+        """Close the scorer, if none was given; one that was given stays the caller's, as does the collaborator."""
+        run_in_background(self._opened.aclose())
+
     def _chosen(self, options: dict[str, Any]) -> Task:
         drawn = self._tasks[int(self.np_random.integers(len(self._tasks)))]
         wanted = options.get("task_id", drawn.id)
@@ -141,6 +154,9 @@ class ColBenchEnv(gymnasium.Env[str, str]):
         return _observation(dialogue), verdict.reward or 0.0, answered, not answered, info
 
     def _scored(self, episode: Episode) -> Verdict:
+        if self._scorer is None:
+            scoring = open_scorer(self._tasks, workers=1)
+            self._scorer = run_in_background(self._opened.enter_async_context(scoring))
         verdict = run_in_background(self._scorer.score(self._task, episode))
         if verdict.reward is None:
             why = verdict.failure.message if verdict.failure else "the scorer gave no reason"
@@ -158,5 +174,5 @@ def _observation(dialogue: Dialogue) -> str:
 
 
 if ENV_ID not in gymnasium.registry:
-    # For `gymnasium.make(ENV_ID, tasks=..., collaborator=..., scorer=...)`.
+    # Gymnasium finds no installed plug-ins since 1.0: `make("MODULE:ENV_ID")` imports this module, which registers.
     gymnasium.register(ENV_ID, entry_point=f"{__name__}:ColBenchEnv")
