@@ -65,10 +65,10 @@ def _entry(name: str, thing: Any) -> str:
         if name.endswith("_async"):
             return f"### `{name}`\n\nThe async twin of `{name.removesuffix('_async')}`.\n"
         return (
-            f"### `{name}`\n\n```python\n{_signature(_tree(thing), name)}\n```\n\n{inspect.getdoc(thing)}\n"
+            f"### `{name}`\n\n```text\n{_signature(_tree(thing), name)}\n```\n\n{inspect.getdoc(thing)}\n"
         )
     members = "\n".join(_members(_tree(thing)))
-    return f"### `{name}`\n\n{inspect.getdoc(thing)}\n\n```python\n{members}\n```\n"
+    return f"### `{name}`\n\n{inspect.getdoc(thing)}\n\n```text\n{members}\n```\n"
 
 
 def _members(tree: Any) -> Iterator[str]:
