@@ -64,9 +64,7 @@ def _entry(name: str, thing: Any) -> str:
     if inspect.isfunction(thing):
         if name.endswith("_async"):
             return f"### `{name}`\n\nThe async twin of `{name.removesuffix('_async')}`.\n"
-        return (
-            f"### `{name}`\n\n```text\n{_signature(_tree(thing), name)}\n```\n\n{inspect.getdoc(thing)}\n"
-        )
+        return f"### `{name}`\n\n```text\n{_signature(_tree(thing), name)}\n```\n\n{inspect.getdoc(thing)}\n"
     members = "\n".join(_members(_tree(thing)))
     return f"### `{name}`\n\n{inspect.getdoc(thing)}\n\n```text\n{members}\n```\n"
 

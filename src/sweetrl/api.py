@@ -282,14 +282,10 @@ def _only_kind(tasks: Iterable[Task]) -> Kind:
 @asynccontextmanager
 async def open_scorer(tasks: Iterable[Task], *, workers: int = 0) -> AsyncIterator[Scorer]:
     """The scorer of these tasks, for as long as the block lasts."""
-    bench = _command_line("judging").opened_bench(
-        _only_kind(tasks),
-        workers=workers,
-        mode="module",
-        isolation=None,
-        similarity="layout",
-        screenshots=None,
-    )
+    from sweetrl.settings import ScorerSettings
+
+    settings = ScorerSettings(workers=workers)
+    bench = _command_line("judging").opened_bench(_only_kind(tasks), settings, screenshots=None)
     with bench as backend:
         async with backend.opened() as scorer:
             yield scorer

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweetrl.errors import DataError, UsageError
+from sweetrl.types import Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from sweetrl.models import EndpointOptions, Meter, Price
     from sweetrl.prompts import Prompt
     from sweetrl.protocols import Agent, ChatModel, Collaborator
-    from sweetrl.types import Kind, Sampling, Task
+    from sweetrl.settings import PlayerSettings
+    from sweetrl.types import Kind, Task
 
 REPLAY = "replay:"
 DESIGNERS = {"designer": False, "designer:quote": True}
@@ -33,9 +35,16 @@ class ModelSettings:
 
     spec: str
     """`openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`, `mini`, or the name of a scripted agent or collaborator."""
-    sampling: "Sampling"
+    sampling: Sampling
     price: "Price"
     prompt_file: Path | None = None
+
+
+def model_settings(settings: "PlayerSettings", price: str | None = None) -> ModelSettings:
+    """One side of the dialogues, from its settings."""
+    sampling = Sampling(temperature=settings.temperature, max_tokens=settings.max_tokens)
+    prompt_file = None if settings.prompt is None else Path(settings.prompt)
+    return ModelSettings(settings.model, sampling, parse_price(price), prompt_file)
 
 
 class Models:
