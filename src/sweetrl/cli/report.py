@@ -7,6 +7,7 @@ import typer
 
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.inputs import tasks_or_none
 
 RunsArgument = Annotated[
     list[str],
@@ -40,14 +41,13 @@ def report(
 ) -> None:
     """Write one HTML page about one or more runs.
 
-    It shows results, differences, training curves, dialogues, and how they were made. The page needs no network and no
-    other file. What models wrote is shown as text and pictures, never run.
+    It has results, differences, training curves and dialogues, and needs no network and no other file. What models
+    wrote is shown as text and pictures, never run.
 
     Example:
         sweetrl report base=run-base trained=run-trained -o report.html
     """
     from sweetrl.cli.folders import open_runs
-    from sweetrl.cli.inputs import tasks_or_none
     from sweetrl.report import compose, render
 
     outputs.refuse_existing(output, replace=force)

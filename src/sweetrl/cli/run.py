@@ -19,13 +19,14 @@ import typer
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.errors import ConfigError, UsageError
+from sweetrl.settings import Study, load_experiment
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from sweetrl.cli.estimates import Cost
     from sweetrl.cli.road import Stage
-    from sweetrl.settings import Recipe, ServerSettings, Study
+    from sweetrl.settings import Recipe, ServerSettings
 
 
 def run(
@@ -64,8 +65,6 @@ def run(
     Example:
         sweetrl run recipes/laptop.toml --set critic.max_steps=20
     """
-    from sweetrl.settings import Study, load_experiment
-
     experiment = load_experiment(recipe, changes or [], console.note)
     asked = Asked(jobs=jobs, allow_failures=allow_failures, quiet=quiet)
     if isinstance(experiment, Study):
