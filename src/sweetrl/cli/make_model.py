@@ -1,11 +1,12 @@
 """`sweetrl make-model`: the tiny models that ship with the package, made anew from a seed."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console, outputs
+from sweetrl.cli import console, live, outputs
 from sweetrl.cli.console import QuietFlag
 from sweetrl.errors import UsageError
 
@@ -34,9 +35,6 @@ def make_model(
     Example:
         sweetrl make-model mini --steps 100 -o mini
     """
-    import time
-
-    from sweetrl.cli import live
     from sweetrl.learning.mini import SIZES, build
 
     if name not in SIZES:
@@ -44,7 +42,7 @@ def make_model(
     outputs.refuse_existing(output, replace=False)
     started = time.monotonic()
 
-    def observe(progress: "Progress") -> None:
+    def observe(progress: Progress) -> None:
         if not quiet and progress.step % LINE_EVERY == 0:
             left = (time.monotonic() - started) / progress.step * (progress.steps - progress.step)
             console.note(

@@ -31,7 +31,9 @@ def quickstart(
     *,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="The folder to write.", show_default="the recipe's"),
+        typer.Option(
+            "-o", "--output", metavar="DIR", help="The folder to write.", show_default="the recipe's"
+        ),
     ] = None,
     fast: Annotated[
         bool, typer.Option("--fast", help="Fewer tasks and dialogues: about two minutes.")
