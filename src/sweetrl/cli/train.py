@@ -82,6 +82,12 @@ class Common:
     shard: Annotated[
         bool, typer.Option("--shard", help="Split the model over the processes of torchrun (FSDP2).")
     ] = False
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            "--held-out", min=0, max=0.9, help="Fraction of tasks kept from training for the held-out loss."
+        ),
+    ] = None
     seed: Annotated[int, typer.Option("--seed", help="Of the order of the data, adapters and heads.")] = 0
     save_every: Annotated[
         int, typer.Option("--save-every", metavar="STEPS", min=1, help="Steps between checkpoints.")
@@ -90,6 +96,15 @@ class Common:
     log_every: Annotated[
         int, typer.Option("--log-every", metavar="STEPS", min=1, help="Steps between lines of log.jsonl.")
     ] = 1
+    monitor: Annotated[
+        int,
+        typer.Option(
+            "--monitor",
+            metavar="TIMES",
+            min=0,
+            help="How often KL to the base model, turn length and held-out loss are measured.",
+        ),
+    ] = 8
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Log for TensorBoard too.")] = False
     wandb: Annotated[bool, typer.Option("--wandb", help="Log to Weights & Biases too.")] = False
     json: JsonFlag = False

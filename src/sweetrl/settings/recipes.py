@@ -1,6 +1,8 @@
 """What a recipe says: one experiment, section by section."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from sweetrl.settings.schema import Name, NotNegative, Positive, Rate, Section
 from sweetrl.settings.stages import (
@@ -44,6 +46,8 @@ class TrainNumbers(Section, frozen=True, kw_only=True):
     """Context."""
     tokens_per_pass: Positive | None = None
     max_steps: Positive | None = None
+    held_out: Annotated[float, Meta(ge=0, le=0.9)] | None = None
+    """Share of the training tasks that the held-out loss is measured on, and that nothing is learnt from."""
     lora_rank: Positive | None = None
     precision: Literal["float32", "bfloat16"] | None = None
     gradient_checkpointing: bool = False
