@@ -9,9 +9,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from sweetrl import interrupts
 from sweetrl.candidates.credit import credit_turns
 from sweetrl.candidates.sample import stored_turns
-from sweetrl.cli import console, inputs, interrupts
+from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import GradingPrompt, Judging, open_critic
 from sweetrl.cli.filling import Tally, fill, open_output, opened_models

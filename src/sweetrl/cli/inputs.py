@@ -6,9 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from sweetrl.errors import DataError
-from sweetrl.records import IdSet, unreadable
-from sweetrl.tasks.dialogues import read_episodes
+from sweetrl.records import unreadable
+from sweetrl.tasks.dialogues import distinct_episodes
 from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import Episode, Task
 
@@ -41,11 +40,7 @@ def tasks_or_none(source: str | None) -> dict[str, Task] | None:
 
 def each_episode(path: Path, tasks: dict[str, Task] | None = None) -> Iterator[Episode]:
     """The dialogues of a file in either format, each id once."""
-    seen = IdSet()
-    for episode in read_episodes(path, None if tasks is None else tasks.values()):
-        if not seen.add(episode.id):
-            raise DataError(f"holds two dialogues with the id {episode.id}; ids must differ", path=path)
-        yield episode
+    return distinct_episodes(path, None if tasks is None else tasks.values())
 
 
 def load_episodes(path: Path, tasks: dict[str, Task] | None = None) -> dict[str, Episode]:

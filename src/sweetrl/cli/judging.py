@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from sweetrl.cli import console, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console
 from sweetrl.cli.answers import read_answers
 from sweetrl.cli.studio import FrontendBench
 from sweetrl.cli.workers import BackendSandboxes, backend_sandboxes

@@ -1,6 +1,7 @@
-"""`sweetrl make-model`: the tiny models that ship with the package, made anew from a seed."""
+"""`sweetrl make-model`: tiny models of mini-backend, made from a seed."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,12 +19,22 @@ LINE_EVERY = 100
 
 
 def make_model(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="mini or mini-large.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="mini, mini-large or mini-long.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     *,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same weights.")] = 0,
     steps: Annotated[
         int | None, typer.Option("--steps", min=1, help="Stop early, for a try; the schedule stays.")
+    ] = None,
+    with_reference: Annotated[
+        int | None,
+        typer.Option(
+            "--with-reference",
+            metavar="PERCENT",
+            min=0,
+            max=100,
+            help="Percentage of pre-training dialogues that follow their reference solution; 40 if not given.",
+        ),
     ] = None,
     quiet: QuietFlag = False,
 ) -> None:
@@ -49,4 +60,5 @@ def make_model(
                 f"step {progress.step}/{progress.steps} · loss {progress.loss:.3f} · {live.duration(left)} left"
             )
 
-    build(SIZES[name], output, name=name, seed=seed, observe=observe, stop_after=steps)
+    size = SIZES[name] if with_reference is None else replace(SIZES[name], with_reference=with_reference)
+    build(size, output, name=name, seed=seed, observe=observe, stop_after=steps)
