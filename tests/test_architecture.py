@@ -15,7 +15,7 @@ LAYERS = (
     {"interrupts", "outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
     {"browser", "models", "sandbox", "tasks"},
     {"candidates", "dialogue", "evaluation", "executors", "learning", "preferences", "scoring"},
-    {"report"},
+    {"api", "report"},
     {"experiments", "integrations", "viewer"},
     {"cli"},
     {"__main__"},

@@ -16,7 +16,7 @@ import typer
 
 from sweetrl import interrupts
 from sweetrl.cli import console, live
-from sweetrl.cli.players import Models
+from sweetrl.dialogue.building import Models
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.records import RecordLog, open_log
 from sweetrl.types import CandidateSet, EpisodePair, Failure, TurnCredit, TurnPair, TurnValues

@@ -29,7 +29,7 @@ async def _credit(
 ) -> "dict[str, list[TurnCredit]]":
     from sweetrl.candidates.credit import credit_turns
     from sweetrl.cli.critics import open_critic
-    from sweetrl.cli.players import Models
+    from sweetrl.dialogue.building import Models
     from sweetrl.models import EndpointOptions, Meter
 
     critic, _ = open_critic(str(folder), Models(EndpointOptions(), Meter()))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sweetrl import interrupts
 from sweetrl.cli import console, inputs, live
 from sweetrl.cli.candidates import refuse_other_kind
-from sweetrl.cli.players import read_prompt
+from sweetrl.dialogue.building import read_prompt
 from sweetrl.errors import DataError, UsageError
 from sweetrl.experiments import progress
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
