@@ -12,10 +12,11 @@ PACKAGE = Path(sweetrl.__file__).parent
 
 LAYERS = (
     {"errors", "types"},
-    {"outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
+    {"interrupts", "outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
     {"browser", "models", "sandbox", "tasks"},
     {"candidates", "dialogue", "evaluation", "executors", "learning", "preferences", "scoring"},
-    {"integrations", "report", "viewer"},
+    {"report"},
+    {"experiments", "integrations", "viewer"},
     {"cli"},
     {"__main__"},
 )
@@ -112,6 +113,7 @@ def test_importing_the_package_imports_nothing() -> None:
         ("scoring/backend.py", "from .. import cli", "scoring imports upwards: cli"),
         ("scoring/backend.py", "def f():\n    import sweetrl.cli.main", "scoring imports upwards: cli"),
         ("scoring/backend.py", "from sweetrl import score", "scoring imports score, which has no layer"),
+        ("experiments/runner.py", "from sweetrl.cli import console", "experiments imports upwards: cli"),
         ("helpers.py", "import sweetrl.types", "helpers has no layer"),
         ("tasks/colbench.py", "import torch.nn as nn", "torch at the top of a module"),
         (

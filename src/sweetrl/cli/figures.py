@@ -20,7 +20,6 @@ LABELS = {
 }
 REWARD_LABELS = {"backend": "tests passed, %", "frontend": "likeness, %"}
 LEAKS = "leaking_dialogues"
-EXCUSED = "excused_replies"
 
 
 def percent(metric: "Metric") -> str:

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import typer
 
-from sweetrl.cli import console, interrupts, live
+from sweetrl import interrupts
+from sweetrl.cli import console, live
 from sweetrl.cli.players import Models
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.records import RecordLog, open_log

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from sweetrl.cli import interrupts
+from sweetrl import interrupts
 
 if TYPE_CHECKING:
     import typer
@@ -26,13 +26,16 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command; the exit code. Errors nobody planned for keep their traceback."""
     # Loaded before Ctrl-C raises anything: a module that was cut short cannot be imported again.
-    from sweetrl.cli.commands import app
+    from sweetrl.cli import commands
 
+    commands.preload(arguments)
     try:
         with interrupts.handled():
-            return _exit_code(app, arguments)
+            return _exit_code(commands.app, arguments)
     except KeyboardInterrupt as interrupt:
-        interrupts.tell(str(interrupt))
+        from sweetrl.cli import console
+
+        interrupts.tell(console.printable(str(interrupt)))
         return interrupts.EXIT_CODE
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
-from sweetrl.cli.studio import SCREENSHOTS, Studio
+from sweetrl.cli.studio import Studio
 from sweetrl.errors import SandboxError, UsageError
+from sweetrl.experiments.layout import SCREENSHOTS
 
 if TYPE_CHECKING:
     from sweetrl.dialogue.people import Terminal
@@ -51,6 +53,9 @@ def play(
     The dialogue is added to DIR/episodes.jsonl and, where this machine can do it, scored at once. Leave with
     /quit or Ctrl-C: then nothing is recorded. Pages are written in a file: /file page.html shows it, and
     /answer /file page.html hands it in; --collaborator designer looks at them without a model.
+
+    Example:
+        sweetrl play --tasks mini-backend:test:10 --as agent --collaborator colleague -o played
     """
     other = _other(seat, agent, collaborator)
     interrupts.run(_play, seat, other, tasks, task, output, seed)

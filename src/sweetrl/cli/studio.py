@@ -4,11 +4,9 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from sweetrl.cli import interrupts
+from sweetrl import interrupts
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,18 +15,6 @@ if TYPE_CHECKING:
     from sweetrl.scoring.defects import Defect
     from sweetrl.scoring.similarity import Similarity
     from sweetrl.types import Task
-
-SCREENSHOTS = "screenshots"
-"""The folder of pictures in a run, each file named by the hash of its content."""
-
-SimilarityOption = Annotated[
-    str,
-    typer.Option(
-        "--similarity",
-        metavar="NAME",
-        help="How pages are compared: layout, or clip:PATH_OR_ID of a CLIP model.",
-    ),
-]
 
 
 class Studio:

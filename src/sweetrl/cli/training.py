@@ -9,10 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import console, inputs, interrupts, live, progress
+from sweetrl import interrupts
+from sweetrl.cli import console, inputs, live
 from sweetrl.cli.candidates import refuse_other_kind
 from sweetrl.cli.players import read_prompt
 from sweetrl.errors import DataError, UsageError
+from sweetrl.experiments import progress
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
 from sweetrl.records import read_records
 from sweetrl.tasks.sources import load_tasks
@@ -291,6 +293,7 @@ class Run:
             lora=None if rank is None else LoraSettings(rank=rank, alpha=2 * rank),
             gradient_checkpointing=common.gradient_checkpointing,
             precision=common.precision or default_precision(),
+            held_out=common.held_out,
             seed=common.seed,
         )
 
@@ -306,6 +309,7 @@ class Run:
             save_every=common.save_every,
             keep=common.keep,
             log_every=common.log_every,
+            monitor=common.monitor,
             reports=tuple(reports),
             shard=common.shard,
             observe=observe,

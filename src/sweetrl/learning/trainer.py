@@ -47,6 +47,7 @@ from sweetrl.learning.checkpoints import (
 from sweetrl.learning.critics import EVEN_CHANCE, CriticCard, write_critic_card
 from sweetrl.learning.datasets import Dataset
 from sweetrl.learning.loading import load_model, merge_adapter, read_weights, remove_score_head, save_plain
+from sweetrl.learning.monitoring import MEASURED, Monitor, MonitorCallback, hold_out
 from sweetrl.learning.objectives import Objective, Outcome, objective
 from sweetrl.learning.pictures import PictureReader
 from sweetrl.learning.reference import reference_logprobs
@@ -75,6 +76,8 @@ class Housekeeping:
     """Steps between lines of the log."""
     reports: tuple[str, ...] = ()
     """`tensorboard`, `wandb`."""
+    monitor: int = 8
+    """Moments at which KL to the base model, turn length and held-out loss are measured; 0 for none."""
     shard: bool = False
     """Whether the processes of the run share one copy of the model (FSDP2) in place of one each."""
     observe: Callable[[Progress], None] = lambda _: None
@@ -251,7 +254,7 @@ class TurnTrainer(Trainer):
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the means of the objective's metrics since the last time, over all processes."""
-        if self._sums:
+        if self._sums and MEASURED.isdisjoint(logs):
             names = [*self._sums, "tokens"]
             values = torch.stack(
                 [*self._sums.values(), torch.tensor(float(self._tokens)).to(self.args.device)]
@@ -312,7 +315,7 @@ class TurnTrainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
-        made = Path(output_dir or self.args.output_dir)
+        made = Path(output_dir or str(self.args.output_dir))
         # A pickle of the library's own arguments: of no use to anyone, and of one version only.
         (made / "training_args.bin").unlink(missing_ok=True)
         if self._settings.has_head and self._settings.lora is None and self._card.finished:
@@ -456,10 +459,23 @@ def train(
     model = load_model(card.model, card.settings)
     if card.settings.needs_reference:
         data = with_reference(data, model, card.settings, folder, arguments.device)
+    data, held_out = hold_out(data, card.settings)
+    card = changed(card, examples=len(data.examples))
+    monitor = Monitor(
+        data.examples,
+        held_out,
+        card.settings,
+        objective(card.settings),
+        _collate(tokenizer, card.settings),
+    )
+    last = folder.last_checkpoint()
+    if housekeeping.monitor and last is not None and not housekeeping.shard:
+        monitor.start(model.to(arguments.device))
     if housekeeping.shard:
         model = load_model(card.model, card.settings, shard=processes)
     trainer = TurnTrainer(model, tokenizer, data, card, folder, housekeeping)
-    last = folder.last_checkpoint()
+    if housekeeping.monitor:
+        trainer.add_callback(MonitorCallback(monitor, housekeeping.monitor, trainer.log))
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     return trainer.publish()
 

@@ -1,4 +1,4 @@
-"""The stages of a study: the roads of its methods, with what they share done once.
+"""The stages of a study: the pipelines of its methods, with what they share done once.
 
     OUTPUT/seed-0/   episodes, verdicts, pairs, candidates    of that seed
                      critics/NAME  ranked/CRITIC  turn_pairs/METHOD  policies/METHOD  evaluations/METHOD
@@ -10,113 +10,39 @@ A stage is known by what it writes: the second method that needs the same file f
 comes first: a study that is interrupted has its main table for all seeds before anything else.
 """
 
-from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from sweetrl.cli.rank import VALUES
-from sweetrl.cli.road import Places, Stage, command_stage, evaluation_stage, player_options, stages
-from sweetrl.cli.schedule import needs_of
+from sweetrl.experiments.pipeline import (
+    VALUES,
+    Places,
+    Stage,
+    command_stage,
+    evaluation_stage,
+    stages,
+)
+from sweetrl.experiments.plan import PARTS, Evaluated, Plan, Ranked
 from sweetrl.settings import (
+    AgentSettings,
     CandidateSettings,
     CriticSettings,
     EvaluationSettings,
-    PlayerSettings,
+    RankSettings,
     Recipe,
     Study,
     StudyCritic,
     TaskFiles,
     TrainSettings,
+    ValueSettings,
 )
 
-PARTS = ("methods", "ablations", "credit", "best_of", "sizes", "off_policy")
-"""Of a study, in the order in which they are done."""
 CRITIC_STAGES = ("rollout", "score", "pairs", "train-critic")
-"""Those of a road that a critic needs."""
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """An evaluation of a study, and what it is a point of."""
-
-    part: str
-    """One of `PARTS`, but not `credit`."""
-    name: str
-    """Of the method; for `best_of`, of the critic."""
-    seed: int
-    folder: Path
-    tasks: str
-    """Their source."""
-    drafts: int = 1
-    """Of which the critic chose one, for `best_of`."""
-    learnt: Path | None = None
-    """The dialogues that it learnt from, for `sizes`."""
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """What a critic thinks of candidates whose true values are known."""
-
-    critic: str
-    seed: int
-    path: Path
-
-
-@dataclass
-class Plan:
-    """All that a study does."""
-
-    stages: list[Stage] = field(default_factory=list)
-    recipes: list[Recipe] = field(default_factory=list)
-    """For each stage, the recipe that it would be a part of."""
-    evaluated: list[Evaluated] = field(default_factory=list)
-    ranked: list[Ranked] = field(default_factory=list)
-    values: Path | None = None
-    """The true values of the candidates that critics are measured by."""
-    _outputs: set[Path] = field(default_factory=set)
-
-    def has(self, output: Path) -> bool:
-        """Whether a stage writes it."""
-        return output in self._outputs
-
-    def of(self, parts: Container[str]) -> "Plan":
-        """The plan of these parts alone, with all that they need."""
-        evaluated = [each for each in self.evaluated if each.part in parts]
-        ranked = self.ranked if "credit" in parts else []
-        wanted = {each.folder for each in evaluated} | {each.path for each in ranked}
-        values = self.values if ranked else None
-        kept = _with_needs(self.stages, wanted if values is None else wanted | {values})
-        return self._only(kept, evaluated, ranked, values)
-
-    def finished(self, is_done: Callable[[Stage], bool]) -> "Plan":
-        """The plan as if there had been nothing but the stages that are done."""
-        kept = [number for number, stage in enumerate(self.stages) if is_done(stage)]
-        outputs = {path for number in kept for path in self.stages[number].writes}
-        evaluated = [each for each in self.evaluated if each.folder in outputs]
-        values = self.values if self.values in outputs else None
-        ranked = [] if values is None else [each for each in self.ranked if each.path in outputs]
-        return self._only(kept, evaluated, ranked, values)
-
-    def _only(
-        self, kept: list[int], evaluated: list[Evaluated], ranked: list[Ranked], values: Path | None
-    ) -> "Plan":
-        stages = [self.stages[number] for number in kept]
-        recipes = [self.recipes[number] for number in kept]
-        outputs = {path for stage in stages for path in stage.writes}
-        return Plan(stages, recipes, evaluated, ranked, values, outputs)
-
-    def add(self, stage: Stage, recipe: Recipe) -> None:
-        """One more stage, unless its output is planned."""
-        if stage.output in self._outputs:
-            return
-        self._outputs.update(stage.writes)
-        name = stage.output.relative_to(recipe.output).with_suffix("")
-        self.stages.append(replace(stage, name=str(name)))
-        # Estimates count the tasks: the dialogues are not there yet.
-        self.recipes.append(msgspec.structs.replace(recipe, episodes=None))
+"""Stages of the pipeline that a critic needs."""
 
 
 def plan(study: Study) -> Plan:
@@ -143,19 +69,6 @@ def parts_of(study: Study) -> list[str]:
     return [part for part in PARTS if held[part]]
 
 
-def _with_needs(planned: list[Stage], outputs: set[Path]) -> list[int]:
-    """The stages that write the outputs and, for each, all that it needs."""
-    needs = needs_of(planned)
-    found = [number for number, stage in enumerate(planned) if stage.output in outputs]
-    kept: set[int] = set()
-    while found:
-        number = found.pop()
-        if number not in kept:
-            kept.add(number)
-            found.extend(needs[number])
-    return sorted(kept)
-
-
 @dataclass(frozen=True)
 class _Branch:
     """Dialogues to learn from, and an agent that does."""
@@ -166,7 +79,7 @@ class _Branch:
     folder: Path
     """Of everything that depends on the agent."""
     tasks: str
-    agent: PlayerSettings
+    agent: AgentSettings
     held: bool = False
     """Another branch holds the dialogues."""
 
@@ -288,13 +201,11 @@ class _Seed:
         method = next(iter(self._study.methods))
         return msgspec.structs.replace(self._recipe(self._own, method, critic), method="sweet")
 
-    def _judge(self, name: str) -> dict[str, object]:
-        """A critic as options."""
-        critic = self._study.critics[name]
-        return {
-            "critic": critic.use or self._own.data / "critics" / name,
-            "critic-prompt": _told(critic),
-        }
+    def _judge(self, name: str) -> tuple[dict[str, Any], tuple[Path, ...]]:
+        """A critic as settings, and what must be there to use it."""
+        critic, folder = self._study.critics[name], self._own.data / "critics" / name
+        settings = {"critic": critic.use or str(folder), "critic_prompt": _told(critic)}
+        return settings, () if critic.use else (folder,)
 
     def _best_of(self) -> None:
         settings = self._study.best_of
@@ -315,9 +226,12 @@ class _Seed:
             folder = self._own.places(untrained[0], "").evaluation
         else:
             folder = self._own.folder / "best_of" / (f"{critic}-{count}" if count > 1 else "1")
-        drafts = {"best-of": count, **self._judge(critic)} if count > 1 else None
+        chosen, reads = self._judge(critic) if count > 1 else ({}, ())
         evaluated = msgspec.structs.replace(recipe, tasks=TaskFiles(train=self._own.tasks, test=tasks))
-        self._planned.add(evaluation_stage(evaluated, study.agent, tasks, folder, drafts), evaluated)
+        stage = evaluation_stage(
+            evaluated, study.agent, tasks, folder, {"best_of": count, **chosen}, reads=reads
+        )
+        self._planned.add(stage, evaluated)
         return Evaluated("best_of", critic, self._seed, folder, tasks, drafts=count)
 
     # -------- fewer dialogues, another agent
@@ -379,7 +293,7 @@ class _Seed:
         )
         places = _Branch("credit", folder, folder, tasks, study.agent).places("", "")
         held = [stage for stage in stages(recipe, places) if stage.name in ("rollout", "candidates")]
-        counts: dict[str, object] = {"turns": settings.turns, "replays": settings.replays}
+        counts = {"turns": settings.turns, "replays": settings.replays}
         for stage in (*held, self._values(recipe, places, folder / "values.jsonl", counts)):
             self._planned.add(stage, recipe)
         self._planned.values = folder / "values.jsonl"
@@ -388,35 +302,31 @@ class _Seed:
 
     def _oracle(self, recipe: Recipe, places: Places, critic: StudyCritic) -> Stage:
         """The values of the candidates that a method learns from."""
-        counts: dict[str, object] = {"turns": critic.turns, "replays": critic.replays}
+        counts = {"turns": critic.turns, "replays": critic.replays}
         return self._values(recipe, places, _values_of(places.ranked), counts)
 
-    def _values(self, recipe: Recipe, places: Places, output: Path, counts: dict[str, object]) -> Stage:
-        options = {
-            "tasks": recipe.tasks.train,
-            "episodes": places.episodes,
-            "candidates": places.candidates,
-            **player_options("agent", recipe.agent),
-            **player_options("collaborator", recipe.collaborator),
+    def _values(self, recipe: Recipe, places: Places, output: Path, counts: dict[str, Any]) -> Stage:
+        settings = ValueSettings(
+            agent=recipe.agent,
+            collaborator=recipe.collaborator,
+            play=recipe.rollout,
+            seed=recipe.seed,
             **counts,
-            "turn-limit": recipe.rollout.turn_limit,
-            "concurrency": recipe.rollout.concurrency,
-            "seed": recipe.seed,
-        }
-        return command_stage("values", options, output)
+        )
+        return command_stage("values", _turns(recipe.tasks.train, places), settings, output=output)
 
     def _rank(self, name: str, places: Places, tasks: str) -> None:
         recipe, output = self._critic(name), self._own.folder / "credit" / f"{name}.jsonl"
-        options = {
-            **self._judge(name),
-            "tasks": tasks,
-            "episodes": places.episodes,
-            "candidates": places.candidates,
-            "concurrency": self._study.candidates.rank_concurrency,
-        }
-        judged = msgspec.structs.replace(recipe, tasks=TaskFiles(train=tasks))
-        self._planned.add(command_stage("rank", options, output), judged)
+        chosen, reads = self._judge(name)
+        ranking = RankSettings(**chosen, concurrency=self._study.candidates.rank_concurrency)
+        stage = command_stage("rank", _turns(tasks, places), ranking, output=output, reads=reads)
+        self._planned.add(stage, msgspec.structs.replace(recipe, tasks=TaskFiles(train=tasks)))
         self._planned.ranked.append(Ranked(name, self._seed, output))
+
+
+def _turns(tasks: str, places: Places) -> dict[str, object]:
+    """The candidates of turns, and what they belong to."""
+    return {"tasks": tasks, "episodes": places.episodes, "candidates": places.candidates}
 
 
 def _reading(stage: Stage, path: Path) -> Stage:
@@ -447,9 +357,3 @@ def _values_of(ranked: Path) -> Path:
 def _told(critic: StudyCritic) -> str | None:
     """The prompt of a critic without training; the folder of a trained one has it."""
     return critic.prompt if critic.use is not None and critic.use.startswith("zero:") else None
-
-
-def labels(study: Study) -> Iterator[tuple[str, str]]:
-    """What tables call each method and critic."""
-    for names in (study.methods, study.critics):
-        yield from ((name, each.label or name) for name, each in names.items())

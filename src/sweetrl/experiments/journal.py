@@ -2,12 +2,14 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from sweetrl.errors import ConfigError, DataError
-
-if TYPE_CHECKING:
-    from sweetrl.cli.road import Stage
+from sweetrl.experiments.pipeline import Stage
+from sweetrl.records import unwritable, write_atomically
+from sweetrl.settings.words import same_command
 
 JOURNAL = "run.json"
 
@@ -16,8 +18,6 @@ class Journal:
     """Which stages are done, in a file of the run's folder."""
 
     def __init__(self, folder: Path) -> None:
-        from sweetrl.records import unwritable
-
         self._path = folder / JOURNAL
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -26,8 +26,6 @@ class Journal:
         self.entries = self._read()
 
     def _read(self) -> list[dict[str, Any]]:
-        import msgspec
-
         if not self._path.exists():
             return []
         try:
@@ -35,24 +33,20 @@ class Journal:
         except msgspec.DecodeError as error:
             raise DataError(f"not the journal of a run: {error}", path=self._path) from None
 
-    def has(self, stage: "Stage") -> bool:
+    def has(self, stage: Stage) -> bool:
         """Whether the stage is done; one that was done otherwise is an error."""
         entry = next((each for each in self.entries if each["stage"] == stage.name), None)
         if entry is None:
             return False
-        if entry["arguments"] != list(stage.arguments):
+        if not same_command(entry["arguments"], stage.arguments):
             raise ConfigError(
                 f"{self._path}: the stage {stage.name} was done with other settings "
                 f"({_difference(entry['arguments'], stage.arguments)}); choose another output"
             )
         return True
 
-    def add(self, stage: "Stage", code: int, seconds: float) -> None:
+    def add(self, stage: Stage, code: int, seconds: float) -> None:
         """Note that the stage is done."""
-        import msgspec
-
-        from sweetrl.records import write_atomically
-
         self.entries.append(
             {
                 "stage": stage.name,
