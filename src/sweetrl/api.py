@@ -149,12 +149,11 @@ def metrics(
 ) -> RunMetrics:
     """Success, reward, turns and more of a run, each with its 95 % interval."""
     from sweetrl.evaluation.metrics import measure
+    from sweetrl.evaluation.tracking import fact_tracker
 
     known = {task.id: task for task in load_tasks(tasks)}
     stored = load_episodes(episodes, known.values())
-    return measure(
-        known, stored, verdicts, tracker=_command_line("evaluate").fact_tracker(known), turn_limit=turn_limit
-    )
+    return measure(known, stored, verdicts, tracker=fact_tracker(known), turn_limit=turn_limit)
 
 
 async def credit_async(
