@@ -27,7 +27,7 @@ from playwright.async_api import Browser, Playwright, Route, async_playwright
 from sweetrl.browser import BrowserPool, WebAssets, find_browser
 from sweetrl.browser.chromium import launch, write_font_configuration
 from sweetrl.browser.pictures import picture
-from sweetrl.tasks.sources import load_tasks
+from sweetrl.domains.sources import load_tasks
 from sweetrl.types import FrontendSecret
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,9 +13,11 @@ PACKAGE = Path(sweetrl.__file__).parent
 LAYERS = (
     {"errors", "types"},
     {"outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
-    {"browser", "models", "sandbox", "tasks"},
-    {"candidates", "dialogue", "evaluation", "executors", "learning", "preferences", "scoring"},
-    {"integrations", "report", "viewer"},
+    {"browser", "models", "sandbox"},
+    {"domains"},
+    {"dialogue", "evaluation", "executors", "learning", "preferences"},
+    {"candidates", "critics"},
+    {"experiments", "integrations", "report", "viewer"},
     {"cli"},
     {"__main__"},
 )
@@ -25,7 +27,7 @@ TORCH_STACK = {"accelerate", "datasets", "peft", "torch", "transformers"}
 
 
 def part_of(module: str) -> str:
-    """`records` of `sweetrl.records`, `scoring` of `sweetrl.scoring.backend`, nothing of `sweetrl`."""
+    """`records` of `sweetrl.records`, `scoring` of `sweetrl.domains.backend.scorer`, nothing of `sweetrl`."""
     return module.removeprefix("sweetrl").lstrip(".").split(".")[0]
 
 
@@ -107,15 +109,19 @@ def test_importing_the_package_imports_nothing() -> None:
         ("types.py", "from sweetrl.records import open_log", "types imports upwards: records"),
         ("records.py", "import sweetrl.protocols", "records imports sideways: protocols"),
         ("records.py", "from sweetrl import cli", "records imports upwards: cli"),
-        ("scoring/backend.py", "from sweetrl.dialogue import rules", "scoring imports sideways: dialogue"),
-        ("scoring/backend.py", "from ..dialogue.rules import x", "scoring imports sideways: dialogue"),
-        ("scoring/backend.py", "from .. import cli", "scoring imports upwards: cli"),
-        ("scoring/backend.py", "def f():\n    import sweetrl.cli.main", "scoring imports upwards: cli"),
-        ("scoring/backend.py", "from sweetrl import score", "scoring imports score, which has no layer"),
-        ("helpers.py", "import sweetrl.types", "helpers has no layer"),
-        ("tasks/colbench.py", "import torch.nn as nn", "torch at the top of a module"),
         (
-            "tasks/colbench.py",
+            "evaluation/metrics.py",
+            "from sweetrl.dialogue import rules",
+            "evaluation imports sideways: dialogue",
+        ),
+        ("domains/sources.py", "from ..dialogue.rules import x", "domains imports upwards: dialogue"),
+        ("domains/sources.py", "from .. import cli", "domains imports upwards: cli"),
+        ("domains/sources.py", "def f():\n    import sweetrl.cli.main", "domains imports upwards: cli"),
+        ("domains/sources.py", "from sweetrl import score", "domains imports score, which has no layer"),
+        ("helpers.py", "import sweetrl.types", "helpers has no layer"),
+        ("domains/colbench.py", "import torch.nn as nn", "torch at the top of a module"),
+        (
+            "domains/colbench.py",
             "if True:\n    from transformers import X",
             "transformers at the top of a module",
         ),
@@ -130,8 +136,8 @@ def test_an_offending_import_is_caught(relative: str, source: str, complaint: st
 @pytest.mark.parametrize(
     ("relative", "source"),
     [
-        ("scoring/backend.py", "from sweetrl.types import Task\nfrom sweetrl.sandbox import pool"),
-        ("scoring/backend.py", "from .compare import equal\nfrom . import compare"),
+        ("domains/sources.py", "from sweetrl.types import Task\nfrom sweetrl.sandbox import pool"),
+        ("domains/sources.py", "from .compare import equal\nfrom . import compare"),
         ("learning/trainer.py", "import torch"),
         ("models/local/network.py", "import torch"),
         ("models/base.py", "if TYPE_CHECKING:\n    import torch"),

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import fields
 
 from sweetrl import types
+from sweetrl.domains.sources import read_tasks
 from sweetrl.records import RunCard
-from sweetrl.tasks.sources import read_tasks
 
 CHECKOUT = Path(__file__).parent.parent
 FORMATS = (CHECKOUT / "docs/data-formats.md").read_text()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sweetrl.browser import BrowserPool, WebAssets
 from sweetrl.browser.stylesheets import Stylesheet, words
-from sweetrl.tasks.sources import load_tasks
+from sweetrl.domains.sources import load_tasks
 from sweetrl.types import FrontendSecret
 
 SMALL = Stylesheet(

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 import pytest
 
 from sweetrl.dialogue.guard import REFUSAL, GuardedCollaborator
+from sweetrl.domains.leaks.detection import leaks_code
 from sweetrl.errors import CollaboratorError
-from sweetrl.evaluation.leaks import leaks_code
 from sweetrl.types import BackendSecret, Kind, Message, Reply, Role, Task
 
 TASK = Task(

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.more_attacks import ATTACKS, Attack
+from sweetrl.domains.backend.scorer import BackendScorer
 from sweetrl.sandbox import Isolation, Limits, Sandbox
-from sweetrl.scoring.backend import BackendScorer
 from sweetrl.types import BackendSecret, Ending, Episode, Kind, Task, Verdict
 
 SECRET = "SECRET-OF-THE-HOUSE"

@@ -4,8 +4,8 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 
+from sweetrl.domains.backend import mini_backend
 from sweetrl.errors import UsageError
-from sweetrl.tasks import mini_backend
 from sweetrl.types import BackendSecret, Message, Task
 
 Opinion = Callable[[Task, Sequence[Message], str], float]

@@ -66,7 +66,7 @@ class _Dialogues:
         self._tasks = inputs.tasks_or_none(source)
 
     def __iter__(self) -> "Iterator[tuple[Task, Episode]]":
-        from sweetrl.tasks.dialogues import read_dialogues
+        from sweetrl.domains.dialogues import read_dialogues
 
         if self._tasks is None:
             self._refuse_ours()
@@ -76,7 +76,7 @@ class _Dialogues:
                 yield self._tasks[episode.task_id], episode
 
     def _refuse_ours(self) -> None:
-        from sweetrl.tasks.dialogues import PUBLISHED, read_episodes
+        from sweetrl.domains.dialogues import PUBLISHED, read_episodes
 
         first = next(read_episodes(self.path))
         if PUBLISHED not in first.extra:

@@ -24,12 +24,12 @@ from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
 from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.leaks.detection import leaks_code
+from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import UsageError
-from sweetrl.evaluation.leaks import leaks_code
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import RecordLog, open_log, unwritable
-from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import Ending, Episode, Kind, Task, episode_id
 
 

@@ -79,7 +79,7 @@ class _Pairs:
     def __init__(self, dialogues: Path, tasks: str | None) -> None:
         from msgspec.json import Encoder
 
-        from sweetrl.tasks.sources import load_tasks
+        from sweetrl.domains.sources import load_tasks
 
         self._path = dialogues
         self._tasks = None if tasks is None else load_tasks(tasks)
@@ -90,8 +90,8 @@ class _Pairs:
             yield self._encode(episode) + b"\n"
 
     def tasks(self) -> Iterator[bytes]:
+        from sweetrl.domains.dialogues import read_dialogues
         from sweetrl.records import IdSet
-        from sweetrl.tasks.dialogues import read_dialogues
 
         written = IdSet()
         for task, _ in read_dialogues(self._path):
@@ -99,14 +99,14 @@ class _Pairs:
                 yield self._encode(task) + b"\n"
 
     def verdicts(self) -> Iterator[bytes]:
-        from sweetrl.tasks.dialogues import published_verdict
+        from sweetrl.domains.dialogues import published_verdict
 
         for episode in self._read():
             if (verdict := published_verdict(episode)) is not None:
                 yield self._encode(verdict) + b"\n"
 
     def _read(self) -> "Iterator[Episode]":
-        from sweetrl.tasks.dialogues import read_dialogues, read_episodes
+        from sweetrl.domains.dialogues import read_dialogues, read_episodes
 
         if self._tasks is not None:
             return read_episodes(self._path, self._tasks.values())
@@ -136,8 +136,8 @@ def export(
     They are laid out in blocks: all tasks once, then all again. Failed dialogues are left out. Imported ones
     are written as they were, byte for byte.
     """
-    from sweetrl.tasks.dialogues import published_line
-    from sweetrl.tasks.sources import load_tasks
+    from sweetrl.domains.dialogues import published_line
+    from sweetrl.domains.sources import load_tasks
 
     known = load_tasks(tasks)
     rewards = {} if verdicts is None else _rewards(verdicts)
@@ -161,7 +161,7 @@ def _rewards(path: Path) -> dict[str, float]:
 
 
 def _in_file_order(path: Path, tasks: "dict[str, Task]") -> "Iterator[Episode]":
-    from sweetrl.tasks.dialogues import read_episodes
+    from sweetrl.domains.dialogues import read_episodes
     from sweetrl.types import Ending
 
     return (episode for episode in read_episodes(path, tasks.values()) if episode.ending is not Ending.FAILED)
@@ -169,7 +169,7 @@ def _in_file_order(path: Path, tasks: "dict[str, Task]") -> "Iterator[Episode]":
 
 def _in_blocks(path: Path, tasks: "dict[str, Task]") -> "Iterator[Episode]":
     """The episodes in the published layout. Only those that must wait for their place are in memory."""
-    from sweetrl.tasks.dialogues import block_order
+    from sweetrl.domains.dialogues import block_order
 
     order = block_order((episode.task_id, episode.attempt) for episode in _in_file_order(path, tasks))
     waiting: dict[int, Episode] = {}
@@ -198,7 +198,7 @@ def show(
     """Show dialogues, turn by turn."""
     from itertools import islice
 
-    from sweetrl.tasks.dialogues import read_episodes
+    from sweetrl.domains.dialogues import read_episodes
 
     found = read_episodes(episodes)
     chosen = islice(found, n) if episode_id is None else [_find(found, episode_id, episodes)]

@@ -124,8 +124,8 @@ def _measured(
     """Score the dialogues of a folder and keep the figures; those, and the kind of the tasks."""
     import msgspec
 
+    from sweetrl.domains.sources import load_tasks
     from sweetrl.records import write_atomically
-    from sweetrl.tasks.sources import load_tasks
 
     known, episodes, verdicts = load_tasks(source), folder / "episodes.jsonl", folder / "verdicts.jsonl"
     dialogues = Source(known, None, episodes)
@@ -157,8 +157,8 @@ def _figures(tasks: "dict[str, Task]", episodes: Path, verdicts: Path, turn_limi
 
 def fact_tracker(tasks: "dict[str, Task]") -> "FactTracker | None":
     """What there is to ask in these tasks, where their benchmark knows it."""
+    from sweetrl.domains.backend import mini_backend
     from sweetrl.evaluation.metrics import FactTracker
-    from sweetrl.tasks import mini_backend
 
     if all(task.startswith(f"{mini_backend.NAME}-") for task in tasks):
         return FactTracker(mini_backend.hidden_facts, mini_backend.asked_fact)

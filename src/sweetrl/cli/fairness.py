@@ -58,8 +58,8 @@ def fairness(
     """
     from msgspec.json import Encoder
 
+    from sweetrl.domains.sources import load_tasks
     from sweetrl.evaluation.fairness import FairnessTally
-    from sweetrl.tasks.sources import load_tasks
 
     tally, worst = FairnessTally(), _Worst()
     successes = {} if verdicts is None else _successes(verdicts)
@@ -96,8 +96,8 @@ def _assessed(
     successes: dict[str, bool],
 ) -> "Iterator[DialogueFairness]":
     """Each dialogue as it is assessed and added up; failed ones say nothing about a whole dialogue."""
+    from sweetrl.domains.dialogues import read_episodes
     from sweetrl.evaluation.fairness import assess_dialogue
-    from sweetrl.tasks.dialogues import read_episodes
     from sweetrl.types import Ending
 
     for episode in read_episodes(episodes, tasks.values()):

@@ -33,15 +33,15 @@ def fingerprint_of_tasks(tasks: "Iterable[Task]") -> str:
 
 def tasks_or_none(source: str | None) -> "dict[str, Task] | None":
     """The tasks of a source by id; None where no source is given."""
-    from sweetrl.tasks.sources import load_tasks
+    from sweetrl.domains.sources import load_tasks
 
     return None if source is None else load_tasks(source)
 
 
 def each_episode(path: Path, tasks: "dict[str, Task] | None" = None) -> "Iterator[Episode]":
     """The dialogues of a file in either format, each id once."""
+    from sweetrl.domains.dialogues import read_episodes
     from sweetrl.records import IdSet
-    from sweetrl.tasks.dialogues import read_episodes
 
     seen = IdSet()
     for episode in read_episodes(path, None if tasks is None else tasks.values()):

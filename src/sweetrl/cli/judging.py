@@ -47,7 +47,7 @@ class Source:
 
     def __iter__(self) -> "Iterator[tuple[Task, Episode]]":
         from sweetrl.cli.answers import read_answers
-        from sweetrl.tasks.dialogues import read_episodes
+        from sweetrl.domains.dialogues import read_episodes
 
         if self._answers is not None:
             episodes = read_answers(self._answers, self.tasks)
@@ -122,8 +122,8 @@ async def _append_verdicts(
 ) -> None:
     from contextlib import aclosing
 
-    from sweetrl.scoring.batches import score_in_order
-    from sweetrl.scoring.turn_cost import PricedScorer
+    from sweetrl.evaluation.batches import score_in_order
+    from sweetrl.evaluation.turn_cost import PricedScorer
     from sweetrl.types import digest
 
     missing = (item for item in source if not log.has(item[1].id, digest(item[1].answer)))

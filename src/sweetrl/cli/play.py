@@ -76,8 +76,8 @@ _EXAMPLE = {Seat.AGENT: "unsure", Seat.COLLABORATOR: "curious"}
 async def _play(seat: Seat, other: str, source: str, task_id: str | None, output: Path, seed: int) -> None:
     from sweetrl.cli.dialogues import open_episodes
     from sweetrl.dialogue.people import PersonLeft
+    from sweetrl.domains.sources import load_tasks
     from sweetrl.models import EndpointOptions, Meter
-    from sweetrl.tasks.sources import load_tasks
 
     tasks = load_tasks(source)
     models = Models(EndpointOptions(), Meter())
@@ -121,9 +121,9 @@ def _choose(
 def _seated(
     seat: Seat, other: str, task: "Task", models: Models, studio: Studio | None
 ) -> "tuple[Agent, Collaborator]":
-    from sweetrl.dialogue.collaborators import COLLABORATOR_SAMPLING
     from sweetrl.dialogue.people import PersonAgent, PersonCollaborator
     from sweetrl.dialogue.rules import Rules
+    from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
     from sweetrl.types import Sampling
 
     if seat is Seat.AGENT:
@@ -208,16 +208,16 @@ async def _score(task: "Task", episode: "Episode", studio: Studio | None) -> "Ve
         return _run_tests(task, episode)
     if studio is None:
         return None
-    from sweetrl.scoring.frontend import FrontendScorer
-    from sweetrl.scoring.layout import LayoutSimilarity
+    from sweetrl.domains.frontend.layout import LayoutSimilarity
+    from sweetrl.domains.frontend.scorer import FrontendScorer
 
     scorer = FrontendScorer(studio.renderer, studio.pool, LayoutSimilarity(), keep=studio.keep)
     return await scorer.score(task, episode)
 
 
 def _run_tests(task: "Task", episode: "Episode") -> "Verdict":
+    from sweetrl.domains.backend.scorer import BackendScorer
     from sweetrl.sandbox import Sandbox
-    from sweetrl.scoring.backend import BackendScorer
 
     with Sandbox() as sandbox:
         scorer = BackendScorer(sandbox)

@@ -92,7 +92,7 @@ def seat_agent(
 
 
 def _yardstick(player: Player, rules: "Rules", tasks: "Sequence[Task]") -> "tuple[Agent, dict[str, Any]]":
-    from sweetrl.dialogue.colleague import OracleProgrammer, RandomProgrammer
+    from sweetrl.domains.backend.colleague import OracleProgrammer, RandomProgrammer
 
     if player.prompt_file is not None:
         raise UsageError(f"{player.spec} takes no prompt; leave out --agent-prompt")
@@ -127,7 +127,7 @@ def seat_collaborator(
 
 
 def _colleague(player: Player) -> "tuple[Collaborator, dict[str, Any]]":
-    from sweetrl.dialogue.colleague import ScriptedColleague
+    from sweetrl.domains.backend.colleague import ScriptedColleague
 
     if player.prompt_file is not None:
         raise UsageError("the colleague takes no prompt; leave out --collaborator-prompt")
@@ -135,7 +135,7 @@ def _colleague(player: Player) -> "tuple[Collaborator, dict[str, Any]]":
 
 
 def _designer(player: Player, kind: "Kind", studio: "Studio | None") -> "tuple[Collaborator, dict[str, Any]]":
-    from sweetrl.dialogue.designer import ScriptedDesigner
+    from sweetrl.domains.frontend.designer import ScriptedDesigner
 
     if kind != "frontend" or studio is None:
         raise UsageError("the designer plays the collaborator in rollouts of frontend tasks only")
@@ -148,7 +148,7 @@ def _designer(player: Player, kind: "Kind", studio: "Studio | None") -> "tuple[C
 def _seeing(
     player: Player, kind: "Kind", models: Models, studio: "Studio"
 ) -> "tuple[Collaborator, dict[str, Any]]":
-    from sweetrl.dialogue.vision import VisionCollaborator
+    from sweetrl.domains.frontend.vision import VisionCollaborator
     from sweetrl.prompts import collaborator_prompt
 
     prompt = read_prompt(player.prompt_file) or collaborator_prompt(kind, pictures=True)
@@ -160,7 +160,7 @@ def _seeing(
 
 def _replayed(player: Player, tasks: "list[Task]") -> "tuple[Collaborator, dict[str, Any]]":
     from sweetrl.dialogue.collaborators import ReplayedCollaborator
-    from sweetrl.tasks.dialogues import read_episodes
+    from sweetrl.domains.dialogues import read_episodes
 
     if player.prompt_file is not None:
         raise UsageError("a replayed collaborator takes no prompt; leave out --collaborator-prompt")

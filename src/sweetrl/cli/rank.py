@@ -77,8 +77,8 @@ async def _rank(
     from sweetrl.candidates.rank import rank_candidates
     from sweetrl.cli.critics import open_critic
     from sweetrl.cli.filling import Tally, fill, open_output, opened_models
+    from sweetrl.domains.sources import load_tasks
     from sweetrl.records import read_records
-    from sweetrl.tasks.sources import load_tasks
     from sweetrl.types import CandidateSet
 
     tasks = load_tasks(source)

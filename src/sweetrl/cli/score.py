@@ -69,8 +69,8 @@ def score(
     One verdict per answer is appended as it is reached. Stopped in the middle, the same command goes on where it
     was; answers that could not be judged are tried again.
     """
+    from sweetrl.domains.sources import load_tasks
     from sweetrl.records import read_records
-    from sweetrl.tasks.sources import load_tasks
     from sweetrl.types import Verdict
 
     known = load_tasks(tasks)

@@ -33,8 +33,8 @@ def select(
 
     Files that are there already are replaced: the same command gives the same files.
     """
+    from sweetrl.domains.sources import load_tasks
     from sweetrl.records import unwritable
-    from sweetrl.tasks.sources import load_tasks
 
     known = load_tasks(tasks)
     _refuse_clashes(files, output)

@@ -13,9 +13,9 @@ from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
     from sweetrl.browser import BrowserPool, RememberingRenderer
+    from sweetrl.domains.backend.defects import Defect
+    from sweetrl.domains.frontend.similarity import Similarity
     from sweetrl.protocols import Scorer
-    from sweetrl.scoring.defects import Defect
-    from sweetrl.scoring.similarity import Similarity
     from sweetrl.types import Task
 
 SCREENSHOTS = "screenshots"
@@ -96,7 +96,7 @@ class FrontendBench:
     @asynccontextmanager
     async def opened(self) -> "AsyncIterator[Scorer]":
         """The scorer, for as long as the block lasts."""
-        from sweetrl.scoring.frontend import FrontendScorer
+        from sweetrl.domains.frontend.scorer import FrontendScorer
 
         studio = Studio(self._folder, workers=self.workers)
         keep = None if self._folder is None else studio.keep
@@ -130,7 +130,7 @@ async def _defects(
 ) -> "list[tuple[str, list[Defect]]]":
     import asyncio
 
-    from sweetrl.scoring.page_defects import find_page_defects
+    from sweetrl.domains.frontend.defects import find_page_defects
 
     async def check(task: "Task") -> "tuple[str, list[Defect]]":
         found = await find_page_defects(task, studio.pool)
@@ -142,11 +142,11 @@ async def _defects(
 
 def open_similarity(name: str) -> "Similarity":
     """The similarity of a name: `layout`, `clip:PATH_OR_ID`."""
-    from sweetrl.scoring.layout import LayoutSimilarity
+    from sweetrl.domains.frontend.layout import LayoutSimilarity
 
     kind, _, model = name.partition(":")
     if kind == "clip" and model:
-        from sweetrl.scoring.clip import ClipSimilarity
+        from sweetrl.domains.frontend.clip import ClipSimilarity
 
         return ClipSimilarity.load(model)
     if name == "layout":

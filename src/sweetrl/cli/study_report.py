@@ -41,7 +41,7 @@ def write_report(study: "Study", planned: Plan, results: "StudyResults") -> Path
 
 class _Report:
     def __init__(self, study: "Study", planned: Plan, results: "StudyResults") -> None:
-        from sweetrl.tasks.sources import load_tasks
+        from sweetrl.domains.sources import load_tasks
 
         self._study = study
         self._results = results

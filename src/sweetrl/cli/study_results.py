@@ -168,7 +168,7 @@ class StudyReader:
 
     def tasks(self, source: str) -> "dict[str, Task]":
         """The tasks of a source by id."""
-        from sweetrl.tasks.sources import load_tasks
+        from sweetrl.domains.sources import load_tasks
 
         if source not in self._tasks:
             self._tasks[source] = load_tasks(source)

@@ -13,7 +13,7 @@ from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption, back
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from sweetrl.scoring.defects import Defect
+    from sweetrl.domains.backend.defects import Defect
     from sweetrl.types import Task
 
 app = typer.Typer(
@@ -47,11 +47,11 @@ def import_(
     """
     from msgspec.json import Encoder
 
-    from sweetrl.tasks.sources import read_tasks
+    from sweetrl.domains.sources import read_tasks
 
     encode = Encoder().encode
     if source == "websight":
-        from sweetrl.tasks.websight import DATASET, read_websight
+        from sweetrl.domains.frontend.websight import DATASET, read_websight
 
         outputs.refuse_existing(output, replace=force)
         tasks = read_websight(split=split, count=n, source=dataset or DATASET)
@@ -79,8 +79,8 @@ def make(
     """
     from msgspec.json import Encoder
 
+    from sweetrl.domains.sources import GENERATORS, read_tasks
     from sweetrl.errors import UsageError
-    from sweetrl.tasks.sources import GENERATORS, read_tasks
 
     if name not in GENERATORS:
         raise UsageError(f"there is no generator {name!r}; there is {', '.join(sorted(GENERATORS))}")
@@ -101,8 +101,8 @@ def export(
 
     Tasks that came from a published file are written as they were there, byte for byte.
     """
-    from sweetrl.tasks.colbench import published_line
-    from sweetrl.tasks.sources import read_tasks
+    from sweetrl.domains.colbench import published_line
+    from sweetrl.domains.sources import read_tasks
 
     _write(read_tasks(source), output, published_line, force=force, json=json)
 
@@ -125,7 +125,7 @@ def check(
     """Run or render every reference and name the tasks that cannot measure what they should."""
     from msgspec.json import Encoder
 
-    from sweetrl.tasks.sources import load_tasks
+    from sweetrl.domains.sources import load_tasks
 
     known = load_tasks(source)
     if output is not None:
@@ -207,7 +207,7 @@ def show(
     """Show what a task asks for."""
     from itertools import islice
 
-    from sweetrl.tasks.sources import read_tasks
+    from sweetrl.domains.sources import read_tasks
 
     tasks = read_tasks(source)
     chosen = islice(tasks, n) if task_id is None else [_find(tasks, task_id, source)]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from sweetrl.cli import console, inputs, interrupts, live, progress
 from sweetrl.cli.candidates import refuse_other_kind
 from sweetrl.cli.players import read_prompt
+from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import DataError, UsageError
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
 from sweetrl.records import read_records
-from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import EpisodePair, Kind, Task, TurnPair, Verdict
 
 if TYPE_CHECKING:

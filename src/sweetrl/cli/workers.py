@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
+    from sweetrl.domains.backend.defects import Defect
+    from sweetrl.domains.backend.scorer import BackendScorer
     from sweetrl.sandbox import Sandbox
-    from sweetrl.scoring.backend import BackendScorer
-    from sweetrl.scoring.defects import Defect
     from sweetrl.types import Task
 
 WorkersOption = Annotated[
@@ -59,7 +59,7 @@ class BackendSandboxes:
         self, tasks: "Iterable[Task]", advance: Callable[[int], None]
     ) -> "Iterator[tuple[str, list[Defect]]]":
         """The defects of each task, in order."""
-        from sweetrl.scoring.defects import DefectFinder
+        from sweetrl.domains.backend.defects import DefectFinder
 
         finder = DefectFinder(self.scorer, self.main, self.other)
         with ThreadPoolExecutor(self.workers) as threads:
@@ -72,8 +72,8 @@ class BackendSandboxes:
 @contextmanager
 def backend_sandboxes(workers: int, mode: str, isolation: str | None) -> Iterator[BackendSandboxes]:
     """Sandboxes and scorer for as long as the block lasts."""
+    from sweetrl.domains.backend.scorer import BackendScorer, Mode
     from sweetrl.sandbox import Isolation, Sandbox
-    from sweetrl.scoring.backend import BackendScorer, Mode
 
     workers = workers or len(os.sched_getaffinity(0))
     kind = None if isolation is None else Isolation(isolation)

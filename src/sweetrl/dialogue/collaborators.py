@@ -1,19 +1,15 @@
 """Collaborators: the person's side of a dialogue, played by a model, a script or a recording."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 
-from sweetrl.dialogue import rules
 from sweetrl.dialogue.blame import readable
-from sweetrl.errors import CollaboratorError, NoReplyError, WordsError
+from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING, spoken_reply, transcript
+from sweetrl.errors import CollaboratorError, WordsError
+from sweetrl.outputs import last_page
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel
 from sweetrl.types import BackendSecret, Episode, Kind, Message, Reply, Role, Sampling, Task, digest
 
-COLLABORATOR_SAMPLING = Sampling(temperature=0.0, max_tokens=512)
-"""Temperature 0 is the paper's; 512 tokens are more than the rules keep of a reply."""
-
-_AGENT_LABELS = {Kind.BACKEND: "Programmer", Kind.FRONTEND: "Designer"}
 _OFFERED = {
     Kind.BACKEND: {"problem_description", "hidden_information", "dialogue_history"},
     Kind.FRONTEND: {"problem_description", "hidden_information", "dialogue_history", "current_page"},
@@ -61,41 +57,13 @@ class ModelCollaborator:
         return Message(Role.USER, self._prompt.render(**used))
 
 
-_THOUGHT_END = "</think>"
-_SPECIAL_TOKEN = re.compile(r"<\|[^|<>]{1,40}\|>|</?s>|<(?:pad|eos|bos|unk|(?:start|end)_of_turn)>")
-
-
-def spoken_reply(text: str) -> str:
-    """What a model that plays the collaborator says, without its thought, which may quote the reference.
-
-    `NoReplyError` where that is nothing: white space, special tokens, or a thought without an end.
-    """
-    said = text.rpartition(_THOUGHT_END)[2]
-    words = "" if said.lstrip().startswith("<think>") else _SPECIAL_TOKEN.sub("", said)
-    if not any(each.isprintable() and not each.isspace() for each in words):
-        raise NoReplyError("the model that plays the collaborator said nothing", kind="no_content")
-    return said
-
-
 def _reference(task: Task) -> str:
     return task.secret.reference if isinstance(task.secret, BackendSecret) else task.secret.page
 
 
 def _current_page(history: Sequence[Message]) -> str:
     said = [message.text for message in history if message.role is Role.ASSISTANT]
-    return rules.last_page(said) or "(nothing has been shown yet)"
-
-
-def transcript(history: Sequence[Message], kind: Kind) -> str:
-    """A dialogue as text for its collaborator, who is `You`."""
-    labels = {Role.USER: "You", Role.ASSISTANT: _AGENT_LABELS[kind]}
-    lines = []
-    for message in history:
-        text = message.text
-        if kind is Kind.FRONTEND and message.role is Role.ASSISTANT:
-            text = rules.without_page(text, "(a draft of the page)")
-        lines.append(f"{labels[message.role]}: {text}")
-    return "\n".join(lines)
+    return last_page(said) or "(nothing has been shown yet)"
 
 
 Script = Callable[[Task, Sequence[Message], int], str]

@@ -10,7 +10,15 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from sweetrl.outputs import ANSWER_MARKER, OUTPUT_MARKER, find_page, marked_answer, page_span, spoken
+from sweetrl.outputs import (
+    ANSWER_MARKER,
+    OUTPUT_MARKER,
+    find_page,
+    last_page,
+    marked_answer,
+    spoken,
+    without_page,
+)
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.types import Ending, Kind
 
@@ -52,17 +60,6 @@ class Conclusion(NamedTuple):
 def cut_reply(text: str, kind: Kind) -> str:
     """The part of a collaborator's reply that the agent gets to see."""
     return text.strip()[: REPLY_CHARACTERS[kind]]
-
-
-def without_page(said: str, placeholder: str) -> str:
-    """The message with its page replaced, for readers who see the page itself."""
-    span = page_span(said)
-    return said if span is None else said[: span[0]] + placeholder + said[span[1] :]
-
-
-def last_page(said: Sequence[str]) -> str | None:
-    """The last page shown in a dialogue."""
-    return next((page for text in reversed(said) if (page := find_page(text))), None)
 
 
 def conclude(kind: Kind, said: Sequence[str], rules: Rules) -> Conclusion | None:

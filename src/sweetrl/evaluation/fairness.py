@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from sweetrl.evaluation.facts import Fact, facts_of, sentences, told
+from sweetrl.domains.backend.facts import Fact, facts_of, sentences, told
+from sweetrl.domains.leaks.detection import Leak, Said, find_leak, reference_of, secret_positions
 from sweetrl.evaluation.intervals import clustered_mean
-from sweetrl.evaluation.leaks import Leak, Said, find_leak, reference_of, secret_positions
 from sweetrl.types import BackendSecret, Episode, Kind, Metric, Reply, Task
 
 REPLY_LIMIT = {Kind.BACKEND: 400, Kind.FRONTEND: 1000}

@@ -20,10 +20,10 @@ from torch.optim import AdamW, Optimizer
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from sweetrl import prompts
+from sweetrl.domains.backend import mini_backend
+from sweetrl.domains.backend.mini_backend.corpus import HABITS, KNOWING, hold_dialogue
 from sweetrl.learning.muon import Muon
 from sweetrl.seeds import derive_seed
-from sweetrl.tasks import mini_backend
-from sweetrl.tasks.mini_backend.corpus import HABITS, KNOWING, hold_dialogue
 from sweetrl.types import BackendSecret, Message, Role, Task
 
 CRITIC_PROMPT = "privileged-mini"
