@@ -24,11 +24,12 @@ from sweetrl.dialogue.agents import ModelAgent, ScriptedAgent
 from sweetrl.dialogue.collaborators import ModelCollaborator, ScriptedCollaborator
 from sweetrl.dialogue.rollout import Progress, roll_out
 from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.backend.domain import BACKEND
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.models import EndpointOptions, Endpoints, open_model
-from sweetrl.prompts import agent_prompt, collaborator_prompt
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, Episode, Kind, Message, Role, Task
+from sweetrl.types import Episode, Message, Role, Task
 
 DIALOGUES = 500
 SLOTS = 100
@@ -41,7 +42,7 @@ RESULTS = Path(__file__).parent / "results" / "rollout.json"
 TASKS = [
     Task(
         id=f"task-{number}",
-        kind=Kind.BACKEND,
+        domain="backend",
         request="Write a function that does something. " * 10,
         secret=BackendSecret(reference="def f(x):\n    return x\n" * 10, tests={"test1": "f(1)"}),
     )
@@ -165,8 +166,8 @@ async def with_models(engine: Engine, port: int) -> tuple[float, float, list[lis
     endpoints = Endpoints(EndpointOptions(start_concurrency=SLOTS, max_concurrency=SLOTS))
     spec = f"openai:slow@http://127.0.0.1:{port}/v1"
     speaker, listener = (open_model(spec, endpoints=endpoints) for _ in range(2))
-    agent = ModelAgent(speaker, agent_prompt(Kind.BACKEND))
-    collaborator = ModelCollaborator(listener, collaborator_prompt(Kind.BACKEND), kind=Kind.BACKEND)
+    agent = ModelAgent(speaker, BACKEND.prompts.agent)
+    collaborator = ModelCollaborator(listener, BACKEND.prompts.collaborator, domain=BACKEND)
     wall, cpu = time.perf_counter(), time.process_time()
     transcripts = await engine(agent, collaborator)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -1,7 +1,8 @@
 """Who may import whom: the layers of ARCHITECTURE.md, read from the sources with `ast`."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,103 @@ def test_an_offending_import_is_caught(relative: str, source: str, complaint: st
 )
 def test_a_permitted_import_is_not(relative: str, source: str) -> None:
     assert offences(relative, source) == []
+
+
+# ---------------------------------------------------------------- domains are asked, not told apart
+
+DOMAIN_NAMES = {"backend", "chat", "frontend"}
+
+
+def domain_branches(relative: str, source: str) -> list[str]:
+    """Where a module outside `domains/` tells tasks apart instead of asking their domain."""
+    if part_of("sweetrl." + relative.removesuffix(".py").replace("/", ".")) == "domains":
+        return []
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Name | ast.Attribute | ast.Compare | ast.Call | ast.Subscript)
+        and _tells_domains_apart(node)
+    ]
+
+
+def _tells_domains_apart(node: ast.AST) -> bool:
+    match node:
+        case ast.Name("Kind") | ast.Attribute(attr="Kind"):
+            return True
+        case ast.Compare():
+            return any(_names_a_domain(each) for each in (node.left, *node.comparators))
+        case ast.Subscript(slice=ast.Constant(value)):
+            return value in DOMAIN_NAMES
+        case ast.Subscript(slice=ast.Tuple(elements)):
+            return all(isinstance(each, ast.Constant) and each.value in DOMAIN_NAMES for each in elements)
+        case ast.Call(ast.Name("isinstance"), [subject, *_]):
+            return "secret" in ast.unparse(subject)
+        case ast.Call(ast.Attribute(attr="startswith"), arguments):
+            return any(_names_a_domain(each) for each in arguments)
+    return False
+
+
+def _names_a_domain(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Constant) and each.value in DOMAIN_NAMES for each in ast.walk(node))
+
+
+@pytest.mark.parametrize("relative", SOURCES)
+def test_no_module_outside_domains_tells_them_apart(relative: str) -> None:
+    assert domain_branches(relative, (PACKAGE / relative).read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from sweetrl.types import x\nkind = Kind(name)",
+        "if task.domain == 'frontend': pass",
+        "limit = LIMITS['backend']",
+        "kind: Literal['backend', 'frontend']",
+        "if domain in ('backend', 'chat'): pass",
+        "if isinstance(task.secret, BackendSecret): pass",
+        "if scorer.startswith('frontend'): pass",
+    ],
+)
+def test_a_branch_over_domains_is_caught(source: str) -> None:
+    assert len(domain_branches("cli/score.py", source)) == 1
+    assert domain_branches("domains/colbench.py", source) == []
+
+
+# ---------------------------------------------------------------- no cycles
+
+
+def imports_between(package: str) -> dict[str, set[str]]:
+    """Which modules of a package import which others of it when they are imported."""
+    modules = {
+        "sweetrl." + relative.removesuffix(".py").removesuffix("/__init__").replace("/", "."): relative
+        for relative in SOURCES
+        if relative.startswith(f"{package}/")
+    }
+    found: dict[str, set[str]] = {}
+    for module, relative in modules.items():
+        tree = ast.parse((PACKAGE / relative).read_text())
+        own = module if relative.endswith("__init__.py") else module.rpartition(".")[0]
+        found[module] = {
+            name
+            for node in at_import_time(tree)
+            for name in _modules_named(node, own, modules.keys())
+            if name in modules
+        }
+    return found
+
+
+def _modules_named(node: ast.AST, package: str, known: Collection[str]) -> Iterator[str]:
+    """The modules that a statement imports; `from package import module` names the module, not the package."""
+    for name in imported(node, package):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+        inner = [f"{name}.{each}" for each in names if f"{name}.{each}" in known]
+        yield from inner
+        if len(inner) < len(names) or not names:
+            yield name
+
+
+@pytest.mark.parametrize(
+    "package", sorted({relative.partition("/")[0] for relative in SOURCES if "/" in relative})
+)
+def test_no_modules_of_a_package_import_each_other(package: str) -> None:
+    tuple(TopologicalSorter(imports_between(package)).static_order())

@@ -20,9 +20,10 @@ from conftest import CHECKOUT, Finished
 from sweetrl.cli.commands import app
 from sweetrl.cli.estimates import costs
 from sweetrl.cli.road import NAMES, stages
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.records import read_records
 from sweetrl.settings import load_recipe
-from sweetrl.types import BackendSecret, Episode, Kind, Task
+from sweetrl.types import Episode, Task
 
 Sweetrl = Callable[..., Finished]
 RECIPES = sorted((CHECKOUT / "recipes").glob("*.toml"))
@@ -33,7 +34,7 @@ def recipe(tmp_path: Path) -> Path:
     tasks = [
         Task(
             id=f"t{n}",
-            kind=Kind.BACKEND,
+            domain="backend",
             request="Do.",
             secret=BackendSecret(f"def f(): return {n}", {"a": "f()"}),
         )

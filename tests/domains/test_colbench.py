@@ -6,9 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweetrl.domains import colbench
-from sweetrl.domains.sources import read_tasks
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
+from sweetrl.domains.sources import parse_task, read_tasks
 from sweetrl.errors import DataError
-from sweetrl.types import BackendSecret, FrontendSecret, Kind, Task
+from sweetrl.types import Task
 
 BACKEND = {"problem_description": "Add.", "ground_truth": "def f(): ...", "test_cases": {"test1": "f()"}}
 FRONTEND = {"problem_description": "A shop.", "ground_truth": "<html></html>"}
@@ -19,7 +21,7 @@ def parse(fields, *, ascii_only=True):
 
 
 def through_our_format(task: Task) -> Task:
-    return msgspec.json.decode(msgspec.json.encode(task), type=Task)
+    return parse_task(msgspec.json.decode(msgspec.json.encode(task)))
 
 
 @pytest.mark.parametrize("name", ["backend_dev.jsonl", "frontend_dev.jsonl"])
@@ -32,7 +34,7 @@ def test_the_real_files_come_back_byte_for_byte(colbench_dir, name):
 
 def test_a_line_with_tests_is_a_backend_task():
     task = parse(BACKEND)
-    assert task.kind is Kind.BACKEND
+    assert task.domain == "backend"
     assert task.request == "Add."
     assert task.secret == BackendSecret(reference="def f(): ...", tests={"test1": "f()"})
     assert (task.id, task.split) == ("file-0", "test")
@@ -40,7 +42,7 @@ def test_a_line_with_tests_is_a_backend_task():
 
 def test_a_line_without_tests_is_a_frontend_task():
     task = parse(FRONTEND)
-    assert task.kind is Kind.FRONTEND
+    assert task.domain == "frontend"
     assert task.secret == FrontendSecret(page="<html></html>")
 
 
@@ -70,7 +72,7 @@ def test_a_changed_task_is_exported_as_changed():
 
 def test_a_task_of_another_origin_is_exported_with_its_id():
     task = Task(
-        id="mine", kind=Kind.BACKEND, request="Add.", secret=BackendSecret(reference="r", tests={"a": "f()"})
+        id="mine", domain="backend", request="Add.", secret=BackendSecret(reference="r", tests={"a": "f()"})
     )
     line = json.loads(colbench.published_line(task))
     assert line == {

@@ -18,6 +18,7 @@ from sweetrl.domains.dialogues import (
     read_dialogues,
     read_episodes,
 )
+from sweetrl.domains.sources import parse_task
 from sweetrl.errors import DataError
 from sweetrl.types import Ending, Episode, Reply, Task, Turn
 
@@ -52,7 +53,7 @@ def write(path: Path, *lines: dict[str, Any], escaped: bool = True) -> Path:
 
 def stored_and_read_again(task: Task, episode: Episode) -> tuple[Task, Episode]:
     return (
-        msgspec.json.decode(msgspec.json.encode(task), type=Task),
+        parse_task(msgspec.json.decode(msgspec.json.encode(task))),
         msgspec.json.decode(msgspec.json.encode(episode), type=Episode),
     )
 

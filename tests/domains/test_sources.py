@@ -1,18 +1,24 @@
 import json
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweetrl.domains import sources
+from sweetrl.cli.inputs import fingerprint_of_tasks
+from sweetrl.domains import registry
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.chat.secret import ChatSecret
 from sweetrl.domains.frontend.mini_frontend import make_tasks
-from sweetrl.domains.sources import count_tasks, load_tasks, read_tasks
+from sweetrl.domains.frontend.secret import FrontendSecret
+from sweetrl.domains.sources import count_tasks, load_tasks, parse_task, read_tasks
 from sweetrl.errors import DataError, UsageError
-from sweetrl.types import FrontendSecret, Kind, Task
+from sweetrl.types import Task
 
 PUBLISHED = {"problem_description": "A shop.", "ground_truth": "<html></html>"}
-OURS = Task(id="ours", kind=Kind.FRONTEND, request="A shop.", secret=FrontendSecret(page="<p>"))
+OURS = Task(id="ours", domain="frontend", request="A shop.", secret=FrontendSecret(page="<p>"))
 
 
 @pytest.fixture
@@ -108,11 +114,12 @@ def test_a_truncated_line_is_told_by_its_number(file_of):
         ),
         ({**PUBLISHED, "id": 7}, "Expected `str`, got `int` - at `$.id`"),
         ({"problem_description": "x"}, "Object missing required field `ground_truth`"),
-        ({"schema": "task/1", "id": "x"}, "Object missing required field `kind`"),
+        ({"schema": "task/1", "id": "x"}, "Object missing required field `domain`"),
         ({"schema": "episode/1"}, "Invalid enum value 'episode/1' - at `$.schema`"),
         (
             {"task": {}, "dialogue_history": []},
-            "neither a sweetrl task nor a published ColBench task (its fields: task, dialogue_history)",
+            "neither a sweetrl task nor a published ColBench task (its fields: task, dialogue_history); "
+            "if it is in a format of its domain, name that with --domain",
         ),
     ],
 )
@@ -121,10 +128,10 @@ def test_a_wrong_line_is_told_by_file_line_and_field(file_of, line, reason):
     assert complaint(path) == f"{path}:2: {reason}"
 
 
-def test_a_secret_of_the_other_kind_is_refused(file_of):
-    line = {**json.loads(encoded(OURS)), "kind": "backend"}
+def test_a_secret_of_another_domain_is_refused(file_of):
+    line = {**json.loads(encoded(OURS)), "domain": "backend"}
     path = file_of(line)
-    assert complaint(path) == f"{path}:1: a backend task cannot have the secret of the other kind"
+    assert complaint(path) == f"{path}:1: Invalid value 'frontend' - at `$.secret.kind`"
 
 
 def test_a_duplicate_id_names_both_lines(file_of):
@@ -172,7 +179,102 @@ def test_half_a_built_in_name_is_told_how_to_go_on(name):
 
 def test_tasks_are_counted_without_making_them(file_of, monkeypatch):
     assert count_tasks(file_of(OURS, PUBLISHED)) == 2
-    monkeypatch.setattr(sources, "GENERATORS", dict.fromkeys(sources.GENERATORS))
+    monkeypatch.setattr(registry, "find_generator", lambda _: pytest.fail)
     assert count_tasks("mini-backend:train:1000000:3") == 1_000_000
     with pytest.raises(UsageError, match="write mini-backend:SPLIT:N"):
         count_tasks("mini-backend:train")
+
+
+# ---------------------------------------------------------------- tasks of ours
+
+words = st.text(min_size=1)
+extras = st.dictionaries(
+    st.text(), st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.lists(st.text())
+)
+backend_secrets = st.builds(BackendSecret, words, st.dictionaries(st.text(), words, min_size=1, max_size=3))
+tasks_of_ours = (
+    st.builds(
+        Task,
+        id=words,
+        domain=st.just("backend"),
+        request=words,
+        secret=backend_secrets,
+        split=st.text(),
+        extra=extras,
+    )
+    | st.builds(
+        Task, id=words, domain=st.just("frontend"), request=words, secret=st.builds(FrontendSecret, words)
+    )
+    | st.builds(
+        Task, id=words, domain=st.just("chat"), request=words, secret=st.builds(ChatSecret, st.text())
+    )
+)
+FIELDS = {
+    "id": "a",
+    "domain": "backend",
+    "request": "r",
+    "secret": {"kind": "backend", "reference": "def f(): ...", "tests": {"test1": "f()"}},
+}
+FIRST_EDITION = {
+    "schema": "task/1",
+    "id": "a",
+    "kind": "backend",
+    "split": "test",
+    "request": "r",
+    "secret": {"kind": "backend", "reference": "def f(): ...", "tests": {"test1": "f()"}},
+    "extra": {},
+}
+
+
+@given(tasks_of_ours)
+def test_a_task_comes_back_from_json_as_it_was(task: Task) -> None:
+    assert parse_task(msgspec.json.decode(msgspec.json.encode(task))) == task
+
+
+def test_a_task_of_the_first_edition_is_read_as_one_of_this(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_bytes(msgspec.json.encode(FIRST_EDITION) + b"\n")
+    [task] = read_tasks(path)
+    assert task == Task(
+        id="a",
+        domain="backend",
+        split="test",
+        request="r",
+        secret=BackendSecret("def f(): ...", {"test1": "f()"}),
+    )
+    assert task.schema == "task/2"
+
+
+def test_the_fingerprints_of_tasks_are_those_of_the_first_edition() -> None:
+    task = parse_task(FIRST_EDITION)
+    assert fingerprint_of_tasks([task]) == "1 tasks f1b097e23433cd54"
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        (FIELDS | {"id": ""}, "length >= 1 - at `$.id`"),
+        (FIELDS | {"request": ""}, "length >= 1 - at `$.request`"),
+        (FIELDS | {"domain": "backed"}, "there is no domain 'backed'; did you mean 'backend'?"),
+        (FIELDS | {"domain": "sql"}, "the domain 'sql' is not installed; install the package that has it"),
+        (FIELDS | {"domain": "os:system"}, "the domain 'os:system' is not installed"),
+        (FIELDS | {"domain": "frontend"}, "Invalid value 'backend' - at `$.secret.kind`"),
+        (FIELDS | {"reference": "def f(): ..."}, "unknown field `reference`"),
+        (FIELDS | {"secret": {"reference": "x", "tests": {}}}, "at `$.secret.tests`"),
+        (FIELDS | {"secret": {"reference": "x", "tests": {"t": 1}}}, "at `$.secret.tests"),
+        (FIELDS | {"secret": {"reference": "x", "tests": {"t": "1"}, "more": 1}}, "unknown field `more`"),
+        (FIELDS | {"secret": "x"}, "Expected `object`, got `str` - at `$.secret`"),
+        (FIELDS | {"schema": "task/9"}, "'task/9' - at `$.schema`"),
+        ({key: value for key, value in FIELDS.items() if key != "secret"}, "missing required field `secret`"),
+        ({key: value for key, value in FIELDS.items() if key != "domain"}, "missing required field `domain`"),
+    ],
+)
+def test_a_wrong_field_of_a_task_is_refused_and_named(
+    tmp_path: Path, fields: dict[str, Any], complaint: str
+) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_bytes(b"\n" + msgspec.json.encode(fields) + b"\n")
+    with pytest.raises(DataError) as caught:
+        list(read_tasks(path))
+    assert str(caught.value).startswith(f"{path}:2: ")
+    assert complaint in str(caught.value)

@@ -18,10 +18,11 @@ from sweetrl.browser import BrowserPool, WebAssets, find_browser
 from sweetrl.domains.frontend.designer import SATISFIED, remark
 from sweetrl.domains.frontend.layout import LayoutSimilarity
 from sweetrl.domains.frontend.mini_frontend import make_tasks
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.domains.sources import read_tasks
 from sweetrl.errors import UsageError
 from sweetrl.records import read_records
-from sweetrl.types import Ending, Episode, FrontendSecret, Message, Role, Verdict, picture_digest
+from sweetrl.types import Ending, Episode, Message, Role, Verdict, picture_digest
 
 TASKS = "mini-frontend:test:4"
 

@@ -3,10 +3,11 @@
 import asyncio
 from contextlib import aclosing
 
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.evaluation.batches import score_in_order
-from sweetrl.types import BackendSecret, Ending, Episode, Kind, Task, Verdict
+from sweetrl.types import Ending, Episode, Task, Verdict
 
-TASK = Task(id="t", kind=Kind.BACKEND, request="r", secret=BackendSecret("def f(): ...", {"t1": "f()"}))
+TASK = Task(id="t", domain="backend", request="r", secret=BackendSecret("def f(): ...", {"t1": "f()"}))
 
 
 def episode(attempt: int) -> Episode:

@@ -2,10 +2,11 @@ import asyncio
 
 import pytest
 
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.evaluation.turn_cost import PricedScorer
-from sweetrl.types import BackendSecret, Ending, Episode, Failure, Kind, Reply, Task, Turn, Verdict, digest
+from sweetrl.types import Ending, Episode, Failure, Reply, Task, Turn, Verdict, digest
 
-TASK = Task(id="t", kind=Kind.BACKEND, request="r", secret=BackendSecret(reference="x", tests={"a": "f()"}))
+TASK = Task(id="t", domain="backend", request="r", secret=BackendSecret(reference="x", tests={"a": "f()"}))
 
 
 def episode(turns: int) -> Episode:

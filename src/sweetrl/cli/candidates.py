@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sweetrl.cli import inputs, interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.domains import PromptDomainOption
 from sweetrl.cli.pairs import EpisodesOption, TasksOption
 from sweetrl.cli.rollout import (
     AgentMaxTokens,
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from sweetrl.cli.players import Player
     from sweetrl.types import Episode, Task
 
-KindName = Literal["backend", "frontend"]
-KindOption = Annotated[
-    KindName, typer.Option("--kind", help="Which prompt the agent gets, if --agent-prompt gives none.")
-]
 ConcurrencyOption = Annotated[
     int, typer.Option("--concurrency", min=1, help="Turns that are under way at a time, at most.")
 ]
@@ -44,7 +41,7 @@ def candidates(
     attempts: Annotated[
         int | None, typer.Option("--attempts", min=1, help="Only for the first N dialogues on each task.")
     ] = None,
-    kind: KindOption = "backend",
+    domain: PromptDomainOption = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed draws the same candidates.")] = 0,
     agent_temperature: AgentTemperature = 1.0,
     agent_max_tokens: AgentMaxTokens = 1024,
@@ -60,27 +57,30 @@ def candidates(
     missing or failed.
     """
     from sweetrl.cli.players import Player
+    from sweetrl.domains.registry import DEFAULT
     from sweetrl.models import FREE
     from sweetrl.types import Sampling
 
+    domain = domain or DEFAULT
     if agent_prompt is None:
-        refuse_other_kind(episodes, kind)
+        refuse_other_domain(episodes, domain)
     sampling = Sampling(temperature=agent_temperature, max_tokens=agent_max_tokens)
     player = Player(agent, sampling, FREE, agent_prompt)
-    draw = _Draw(episodes, tasks, player, kind, turn_limit, n, attempts, seed, concurrency)
+    draw = _Draw(episodes, tasks, player, domain, turn_limit, n, attempts, seed, concurrency)
     interrupts.run(draw.into, output, quiet=quiet).report(json=json, quiet=quiet)
 
 
-def refuse_other_kind(episodes: Path, kind: KindName) -> None:
+def refuse_other_domain(episodes: Path, name: str) -> None:
     """Dialogues of ours say on their run card which prompt they were held with."""
+    from sweetrl.domains.registry import all_domains
     from sweetrl.records import card_path, read_card
 
     if not card_path(episodes).is_file():
         return
-    used = str(read_card(episodes).config.get("agent_prompt", ""))
-    for other in get_args(KindName):
-        if other != kind and used.startswith(f"agent-{other}"):
-            raise UsageError(f"{episodes}: held with the prompt {used.split()[0]}; give --kind {other}")
+    used = str(read_card(episodes).config.get("agent_prompt", "")).partition(" ")[0]
+    for other in all_domains():
+        if other.name != name and used in (other.prompts.agent.source, other.prompts.single_turn.source):
+            raise UsageError(f"{episodes}: held with the prompt {used}; give --domain {other.name}")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class _Draw:
     episodes: Path
     tasks: str | None
     player: "Player"
-    kind: KindName
+    domain: str
     turn_limit: int
     """Of the dialogues: part of what the agent is told."""
     n: int
@@ -105,14 +105,15 @@ class _Draw:
         from sweetrl.cli.filling import Tally, fill, open_output, opened_models
         from sweetrl.cli.players import seat_agent
         from sweetrl.dialogue.rules import Rules
-        from sweetrl.types import CandidateSet, Kind
+        from sweetrl.domains.registry import find_domain
+        from sweetrl.types import CandidateSet
 
         tasks = inputs.tasks_or_none(self.tasks)
         total = sum(1 for _ in stored_turns(self._dialogues(tasks)))
         tally = Tally(output, "turns")
         async with opened_models(tally) as models:
             agent, settings = seat_agent(
-                self.player, Kind(self.kind), Rules(turn_limit=self.turn_limit), models
+                self.player, find_domain(self.domain), Rules(turn_limit=self.turn_limit), models
             )
             with open_output(
                 output, CandidateSet, command="candidates", config=self._config() | settings, quiet=quiet

@@ -10,6 +10,7 @@ from sweetrl.cli import console, inputs, interrupts
 from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import CriticOption, CriticPrompt, GradingPrompt, Judging
+from sweetrl.cli.domains import DomainOption
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def credit(
     critic: CriticOption,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="CREDIT", help="The file to write.")],
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     critic_prompt: CriticPrompt = None,
     tasks: Annotated[
         str | None,
@@ -76,10 +78,10 @@ class _Dialogues:
                 yield self._tasks[episode.task_id], episode
 
     def _refuse_ours(self) -> None:
-        from sweetrl.domains.dialogues import PUBLISHED, read_episodes
+        from sweetrl.domains.dialogues import IMPORTED, read_episodes
 
         first = next(read_episodes(self.path))
-        if PUBLISHED not in first.extra:
+        if not first.extra.keys() & IMPORTED:
             raise UsageError(f"{self.path}: its episodes do not carry their tasks; give those with --tasks")
 
     def fingerprint(self) -> dict[str, str]:

@@ -15,22 +15,25 @@ from typing import Any
 
 import typer
 
+from sweetrl.browser.session import BrowserSession
 from sweetrl.candidates.rank import best_candidate
 from sweetrl.cli import console, inputs, interrupts, live
 from sweetrl.cli.critics import Judging, open_critic
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
-from sweetrl.cli.studio import SCREENSHOTS, Studio
+from sweetrl.cli.studio import SCREENSHOTS
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
 from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.domain import Domain
 from sweetrl.domains.leaks.detection import leaks_code
+from sweetrl.domains.registry import only_domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import UsageError
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import RecordLog, open_log, unwritable
-from sweetrl.types import Ending, Episode, Kind, Task, episode_id
+from sweetrl.types import Ending, Episode, Task, episode_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,13 +92,10 @@ class Plan:
         )
 
 
-def load_one_kind(source: str) -> tuple[list[Task], Kind]:
-    """The tasks of a source and their kind, which the prompts depend on."""
+def load_one_domain(source: str) -> tuple[list[Task], Domain]:
+    """The tasks of a source and their domain, which the prompts depend on."""
     tasks = list(load_tasks(source).values())
-    kinds = {task.kind for task in tasks}
-    if len(kinds) > 1:
-        raise UsageError(f"{source}: has backend and frontend tasks; take them one after the other")
-    return tasks, kinds.pop()
+    return tasks, only_domain(tasks, source)
 
 
 # ---------------------------------------------------------------- running
@@ -103,14 +103,14 @@ def load_one_kind(source: str) -> tuple[list[Task], Kind]:
 
 async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summary":
     """Hold the dialogues that `output` lacks on the tasks of `source`."""
-    tasks, kind = load_one_kind(source)
+    tasks, domain = load_one_domain(source)
     meter = Meter()
     models = Models(plan.endpoint_options(), meter)
-    studio = Studio(output / SCREENSHOTS, pictures=plan.pictures)
+    session = BrowserSession(output / SCREENSHOTS, pictures=plan.pictures)
     try:
-        agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models, tasks)
+        agent, agent_settings = seat_agent(plan.agent, domain, plan.rules(), models, tasks)
         collaborator, collaborator_settings = seat_collaborator(
-            plan.collaborator, kind, tasks, models, studio
+            plan.collaborator, domain, tasks, models, session
         )
         if plan.guard:
             collaborator = GuardedCollaborator(collaborator, leaks_code)
@@ -129,7 +129,7 @@ async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summar
                 console.note(f"{log.path}: {log.repaired}")
             return await _fill(log, plan, tasks, agent, collaborator, drafts, meter, quiet=quiet)
     finally:
-        await studio.close()
+        await session.close()
         await models.close()
 
 

@@ -1,4 +1,4 @@
-"""`sweetrl episodes`: published dialogues in and out, and a dialogue to look at."""
+"""`sweetrl episodes`: published dialogues and chat logs in and out, and a dialogue to look at."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -29,7 +29,9 @@ EpisodesArgument = Annotated[
 
 @app.command("import")
 def import_(
-    dialogues: Annotated[Path, typer.Argument(metavar="DIALOGUES", help="A file of published dialogues.")],
+    dialogues: Annotated[
+        Path, typer.Argument(metavar="DIALOGUES", help="Published dialogues or a chat log.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write in.")],
     *,
     tasks: Annotated[
@@ -39,10 +41,11 @@ def import_(
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Read published dialogues and write them as records.
+    """Read published dialogues or chat logs and write them as records.
 
+    A chat log has lines of {"messages": [...]} as OpenAI writes them, perhaps with a "reference" and an "outcome".
     Writes DIR/episodes.jsonl, DIR/tasks.jsonl with the tasks that the dialogues carry (unless --tasks is
-    given), and DIR/verdicts.jsonl if they carry rewards.
+    given), and DIR/verdicts.jsonl if they carry rewards or outcomes.
     """
     pairs = _Pairs(dialogues, tasks)
     _prepare(output, replace=force)

@@ -8,6 +8,7 @@ import typer
 from sweetrl.cli import console, inputs, interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import CriticPrompt
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_of
 from sweetrl.cli.figures import metrics_table
 from sweetrl.cli.judging import Source, judge, opened_bench
@@ -38,8 +39,8 @@ from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
 from sweetrl.cli.workers import IsolationOption, ModeOption, TurnCostOption, WorkersOption
 
 if TYPE_CHECKING:
-    from sweetrl.evaluation.metrics import FactTracker
-    from sweetrl.types import Kind, RunMetrics, Task
+    from sweetrl.domains.domain import Domain, FactTracker
+    from sweetrl.types import RunMetrics, Task
 
 METRICS = "metrics.json"
 
@@ -53,6 +54,7 @@ def evaluate(
     agent: AgentOption,
     output: OutputOption,
     *,
+    domain: DomainOption = None,
     collaborator: CollaboratorOption = None,
     attempts: AttemptsOption = 1,
     concurrency: ConcurrencyOption = 64,
@@ -108,8 +110,8 @@ def evaluate(
     silent = quiet or json
     interrupts.run(hold, plan, tasks, output, quiet=silent).tell(quiet=silent)
     bench = {"workers": workers, "mode": mode, "isolation": isolation, "similarity": similarity}
-    run, kind = _measured(tasks, output, bench, turn_limit=turn_limit, turn_cost=turn_cost, silent=silent)
-    _report(run, kind, output, json=json, quiet=quiet)
+    run, about = _measured(tasks, output, bench, turn_limit=turn_limit, turn_cost=turn_cost, silent=silent)
+    _report(run, about, output, json=json, quiet=quiet)
 
 
 def _measured(
@@ -120,8 +122,8 @@ def _measured(
     turn_limit: int,
     turn_cost: float,
     silent: bool,
-) -> "tuple[RunMetrics, Kind]":
-    """Score the dialogues of a folder and keep the figures; those, and the kind of the tasks."""
+) -> "tuple[RunMetrics, Domain]":
+    """Score the dialogues of a folder and keep the figures; those, and the domain of the tasks."""
     import msgspec
 
     from sweetrl.domains.sources import load_tasks
@@ -129,12 +131,12 @@ def _measured(
 
     known, episodes, verdicts = load_tasks(source), folder / "episodes.jsonl", folder / "verdicts.jsonl"
     dialogues = Source(known, None, episodes)
-    total, kind = dialogues.validate()
-    with opened_bench(kind, **bench_options, screenshots=folder / SCREENSHOTS) as bench:
+    total, domain = dialogues.validate()
+    with opened_bench(domain, **bench_options, screenshots=folder / SCREENSHOTS) as bench:
         judge(dialogues, total, verdicts, bench, turn_cost=turn_cost, silent=silent)
     run = _figures(known, episodes, verdicts, turn_limit)
     write_atomically(folder / METRICS, msgspec.json.format(msgspec.json.encode(run)) + b"\n")
-    return run, kind
+    return run, domain
 
 
 def _figures(tasks: "dict[str, Task]", episodes: Path, verdicts: Path, turn_limit: int) -> "RunMetrics":
@@ -156,21 +158,19 @@ def _figures(tasks: "dict[str, Task]", episodes: Path, verdicts: Path, turn_limi
 
 
 def fact_tracker(tasks: "dict[str, Task]") -> "FactTracker | None":
-    """What there is to ask in these tasks, where their benchmark knows it."""
-    from sweetrl.domains.backend import mini_backend
-    from sweetrl.evaluation.metrics import FactTracker
+    """What there is to ask in these tasks, where their domain knows it."""
+    from sweetrl.domains.registry import find_domain
 
-    if all(task.startswith(f"{mini_backend.NAME}-") for task in tasks):
-        return FactTracker(mini_backend.hidden_facts, mini_backend.asked_fact)
-    return None
+    domains = {task.domain for task in tasks.values()}
+    return find_domain(domains.pop()).tracker(tasks) if len(domains) == 1 else None
 
 
-def _report(run: "RunMetrics", kind: "Kind", folder: Path, *, json: bool, quiet: bool) -> None:
+def _report(run: "RunMetrics", domain: "Domain", folder: Path, *, json: bool, quiet: bool) -> None:
     """Show the figures; dialogues that failed or are unscored end the command with exit code 1."""
     if json:
         console.print_json({"output": str(folder / METRICS), "metrics": run})
     elif not quiet:
-        console.results().print(metrics_table(run, kind))
+        console.results().print(metrics_table(run, domain))
     if run.failed or run.unscored:
         console.note(
             f"{run.failed} dialogues failed, {run.unscored} are unscored; the same command does them again"

@@ -8,6 +8,7 @@ import typer
 
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.figures import percent, percent_interval
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def fairness(
         Path, typer.Option("--episodes", metavar="EPISODES", help="Ours, or published dialogues.")
     ],
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     verdicts: Annotated[
         Path | None,
         typer.Option("--verdicts", metavar="VERDICTS", help="Show success too, with and without leaks."),

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sweetrl.types import Kind, Metric, RunMetrics
+    from sweetrl.domains.domain import Domain
+    from sweetrl.types import Metric, RunMetrics
 
 NOTHING = "-"
 """In place of a figure that rests on nothing."""
@@ -18,7 +19,6 @@ LABELS = {
     "repeats": "repeated questions",
     "premature": "premature answers, %",
 }
-REWARD_LABELS = {"backend": "tests passed, %", "frontend": "likeness, %"}
 LEAKS = "leaking_dialogues"
 EXCUSED = "excused_replies"
 
@@ -43,7 +43,7 @@ def percent_with_interval(metric: "Metric") -> str:
     return NOTHING if metric.value is None else f"{percent(metric)} ({percent_interval(metric)})"
 
 
-def metrics_table(run: "RunMetrics", kind: "Kind") -> "Table":
+def metrics_table(run: "RunMetrics", domain: "Domain") -> "Table":
     """The figures of a run, one row each."""
     from rich.table import Table
 
@@ -55,7 +55,7 @@ def metrics_table(run: "RunMetrics", kind: "Kind") -> "Table":
     for heading in ("mean", "95 % interval", "of"):
         table.add_column(heading, justify="right")
     successes = ("success", "success_failures_as_zero")
-    labels = {name: LABELS[name] for name in successes} | {"reward": REWARD_LABELS[kind]} | LABELS
+    labels = {name: LABELS[name] for name in successes} | {"reward": f"{domain.labels.reward}, %"} | LABELS
     for name, label in labels.items():
         if name in run.metrics:
             _add_row(table, label, run.metrics[name])

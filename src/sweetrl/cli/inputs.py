@@ -26,7 +26,7 @@ def fingerprint_of_tasks(tasks: "Iterable[Task]") -> str:
     """Of the tasks' content, in whatever file and order."""
     import msgspec
 
-    lines = sorted(msgspec.json.encode((task.id, task.kind, task.request, task.secret)) for task in tasks)
+    lines = sorted(msgspec.json.encode((task.id, task.domain, task.request, task.secret)) for task in tasks)
     content = hashlib.sha256(b"\n".join(lines)).hexdigest()
     return f"{len(lines)} tasks {content[:16]}"
 

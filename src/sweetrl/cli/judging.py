@@ -2,43 +2,36 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweetrl.cli import console, interrupts
-from sweetrl.cli.studio import FrontendBench
-from sweetrl.cli.workers import BackendSandboxes, backend_sandboxes
+from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from sweetrl.domains.domain import Domain
+    from sweetrl.domains.scoring import ScoringBackend
     from sweetrl.records import RecordLog
-    from sweetrl.types import Episode, Kind, Task, Verdict
-
-Bench = BackendSandboxes | FrontendBench
-"""What it takes to score the tasks of one kind."""
+    from sweetrl.types import Episode, Task, Verdict
 
 
-def opened_bench(
-    kind: "Kind",
-    *,
-    workers: int,
-    mode: str,
-    isolation: str | None,
-    similarity: str,
-    screenshots: Path | None,
-) -> AbstractContextManager[Bench]:
-    """The bench for tasks of a kind, as long as the block lasts; it keeps pictures in `screenshots`, if given."""
-    if kind == "frontend":
-        return nullcontext(FrontendBench(similarity, workers, screenshots))
-    return backend_sandboxes(workers, mode, isolation)
+def opened_bench(domain: "Domain", **options: Any) -> "AbstractContextManager[ScoringBackend]":
+    """What scores tasks of a domain, as long as the block lasts."""
+    from sweetrl.domains.scoring import ScoringOptions
+
+    if domain.scoring is None:
+        raise UsageError(
+            f"{domain.name} tasks have no scorer; `sweetrl episodes import` takes the outcomes that dialogues come with"
+        )
+    return domain.scoring(ScoringOptions(**options))
 
 
 class Source:
     """The episodes to score, read twice: once to see that all of them are sound, once to score them."""
 
     def __init__(self, tasks: "dict[str, Task]", answers: Path | None, episodes: Path | None) -> None:
-        from sweetrl.errors import UsageError
-
         if (answers is None) == (episodes is None):
             raise UsageError("give either --answers or --episodes")
         self.tasks = tasks
@@ -57,19 +50,21 @@ class Source:
         for episode in episodes:
             yield self.tasks[episode.task_id], episode
 
-    def validate(self) -> "tuple[int, Kind]":
-        """Read everything once; how many there are, and of which kind. Nothing is written before this."""
-        from sweetrl.errors import DataError, UsageError
+    def validate(self) -> "tuple[int, Domain]":
+        """Read everything once; how many there are, and of which domain. Nothing is written before this."""
+        from sweetrl.domains.registry import find_domain
+        from sweetrl.errors import DataError
         from sweetrl.records import IdSet
 
-        seen, kinds = IdSet(), set()
+        seen, domains = IdSet(), set()
         for task, episode in self:
-            kinds.add(task.kind)
+            domains.add(task.domain)
             if not seen.add(episode.id):
                 raise DataError(f"{episode.id} is there twice", path=self._answers or self._episodes)
-        if len(kinds) > 1:
-            raise UsageError("backend and frontend answers are scored one after the other; split the file")
-        return len(seen), kinds.pop()
+        if len(domains) > 1:
+            both = " and ".join(sorted(domains))
+            raise UsageError(f"{both} answers are scored one after the other; split the file")
+        return len(seen), find_domain(domains.pop())
 
 
 def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
@@ -88,7 +83,7 @@ def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
 
 
 def judge(
-    source: Source, total: int, output: Path, bench: Bench, *, turn_cost: float = 0.0, silent: bool
+    source: Source, total: int, output: Path, bench: "ScoringBackend", *, turn_cost: float = 0.0, silent: bool
 ) -> dict[str, float]:
     """Score what is not yet in the output; how much that was, and how fast."""
     config = {**bench.settings, "tasks": _digest(source.tasks)}
@@ -115,7 +110,7 @@ def judge(
 
 async def _append_verdicts(
     source: Source,
-    bench: Bench,
+    bench: "ScoringBackend",
     turn_cost: float,
     log: "RecordLog[Verdict]",
     advance: Callable[[int], None],

@@ -9,6 +9,7 @@ from sweetrl.cli import inputs, interrupts
 from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import ComparingPrompt, CriticOption, CriticPrompt, Judging, RoundsOption
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.pairs import EpisodesOption
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def rank(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="RANKED", help="The file to write.")],
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     critic_prompt: CriticPrompt = None,
     judge_prompt: ComparingPrompt = None,
     judge_rounds: RoundsOption = None,

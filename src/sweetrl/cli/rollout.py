@@ -9,6 +9,7 @@ import typer
 from sweetrl.cli import interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import CriticPrompt
+from sweetrl.cli.domains import DomainOption
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def rollout(
     agent: AgentOption,
     output: OutputOption,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     collaborator: CollaboratorOption = None,
     attempts: AttemptsOption = 1,
     concurrency: ConcurrencyOption = 64,

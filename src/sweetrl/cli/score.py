@@ -5,18 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console
+from sweetrl.cli import console, interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.figures import percent_with_interval
-from sweetrl.cli.judging import Bench, Source, judge, opened_bench
+from sweetrl.cli.judging import Source, judge, opened_bench
 from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
 from sweetrl.cli.workers import IsolationOption, ModeOption, TurnCostOption, WorkersOption
 
 if TYPE_CHECKING:
+    from sweetrl.domains.domain import Domain
+    from sweetrl.domains.scoring import ScoringBackend
     from sweetrl.evaluation.fairness import FairnessReport
     from sweetrl.evaluation.scores import Summary
-    from sweetrl.types import Kind, Task, Verdict
+    from sweetrl.types import Task, Verdict
 
 TasksOption = Annotated[
     str, typer.Option("--tasks", help="A tasks.jsonl, a ColBench file, or mini-frontend:SPLIT:N.")
@@ -53,6 +56,7 @@ def score(
     answers: AnswersOption = None,
     episodes: EpisodesOption = None,
     output: OutputOption,
+    domain: DomainOption = None,
     workers: WorkersOption = 0,
     mode: ModeOption = "module",
     isolation: IsolationOption = None,
@@ -75,11 +79,11 @@ def score(
 
     known = load_tasks(tasks)
     source = Source(known, answers, episodes)
-    total, kind = source.validate()
+    total, about = source.validate()
     rivals = None if against is None else list(read_records(against, Verdict))
     silent = quiet or json
     with opened_bench(
-        kind,
+        about,
         workers=workers,
         mode=mode,
         isolation=isolation,
@@ -90,12 +94,12 @@ def score(
         judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
         defective = _defective(judged, bench, silent=silent) if check else None
     fairness = None if episodes is None else fairness_of(known, episodes, output)
-    _report(output, kind, speed | {"answers": total}, defective, fairness, rivals, json=json, quiet=quiet)
+    _report(output, about, speed | {"answers": total}, defective, fairness, rivals, json=json, quiet=quiet)
 
 
 def _report(
     output: Path,
-    kind: "Kind",
+    domain: "Domain",
     speed: dict[str, float],
     defective: list[str] | None,
     fairness: "FairnessReport | None",
@@ -117,8 +121,7 @@ def _report(
         report = {"output": str(output), **speed, "all": summary, "fairness": fairness, "win_rate": wins}
         console.print_json(report | {"without_defective_tasks": sound, "defective_tasks": defective})
     elif not quiet:
-        reward = "likeness" if kind == "frontend" else "tests passed"
-        _print_tables(summary, sound, defective or [], speed, reward=reward)
+        _print_tables(summary, sound, defective or [], speed, reward=domain.labels.reward)
         if fairness is not None:
             console.messages().print(fairness_table(fairness))
         if wins is not None:
@@ -130,11 +133,11 @@ def _report(
         raise typer.Exit(1)
 
 
-def _defective(tasks: "dict[str, Task]", bench: Bench, *, silent: bool) -> list[str]:
+def _defective(tasks: "dict[str, Task]", bench: "ScoringBackend", *, silent: bool) -> list[str]:
     """The ids of the tasks that have a defect."""
     with console.progress("checking tasks", len(tasks), quiet=silent) as advance:
-        found = bench.find_defects(tasks.values(), advance)
-        return [task_id for task_id, defects in found if defects]
+        found = interrupts.run(bench.find_defects, tasks.values(), advance)
+        return [task_id for task_id, defects in found.items() if defects]
 
 
 def _print_tables(

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sweetrl.cli import console, outputs
+from sweetrl.cli import console, interrupts, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption, backend_sandboxes
+from sweetrl.cli.domains import DomainOption
+from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from sweetrl.domains.backend.defects import Defect
+    from sweetrl.domains.scoring import Defect, ScoringOptions
     from sweetrl.types import Task
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ def import_(
     source: SourceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     n: Annotated[int | None, typer.Option("--n", min=1, help="Of websight: this many rows.")] = None,
     split: Annotated[str, typer.Option("--split", help="Of websight: which split.")] = "train",
     dataset: Annotated[
@@ -79,11 +81,13 @@ def make(
     """
     from msgspec.json import Encoder
 
-    from sweetrl.domains.sources import GENERATORS, read_tasks
+    from sweetrl.domains.registry import all_domains
+    from sweetrl.domains.sources import read_tasks
     from sweetrl.errors import UsageError
 
-    if name not in GENERATORS:
-        raise UsageError(f"there is no generator {name!r}; there is {', '.join(sorted(GENERATORS))}")
+    generators = sorted(each for domain in all_domains() for each in domain.generators)
+    if name not in generators:
+        raise UsageError(f"there is no generator {name!r}; there is {', '.join(generators)}")
     encode = Encoder().encode
     tasks = read_tasks(f"{name}:{split}:{n}:{seed}")
     _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)
@@ -94,17 +98,27 @@ def export(
     source: SourceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="The file to write.")],
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Write tasks in the published ColBench format.
+    """Write tasks in the published format of their domain, which is ColBench's for backend and frontend tasks.
 
     Tasks that came from a published file are written as they were there, byte for byte.
     """
-    from sweetrl.domains.colbench import published_line
     from sweetrl.domains.sources import read_tasks
 
-    _write(read_tasks(source), output, published_line, force=force, json=json)
+    _write(read_tasks(source), output, _published_line, force=force, json=json)
+
+
+def _published_line(task: "Task") -> bytes:
+    from sweetrl.domains.registry import domain_of
+    from sweetrl.errors import UsageError
+
+    write = domain_of(task).published_line
+    if write is None:
+        raise UsageError(f"task {task.id}: {task.domain} tasks have no published format")
+    return write(task)
 
 
 @app.command()
@@ -115,6 +129,7 @@ def check(
         typer.Option("-o", "--output", help="Write the tasks without defects to this tasks.jsonl."),
     ] = None,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     workers: WorkersOption = 0,
     mode: ModeOption = "module",
     isolation: IsolationOption = None,
@@ -125,17 +140,15 @@ def check(
     """Run or render every reference and name the tasks that cannot measure what they should."""
     from msgspec.json import Encoder
 
+    from sweetrl.domains.scoring import ScoringOptions
     from sweetrl.domains.sources import load_tasks
 
     known = load_tasks(source)
     if output is not None:
         outputs.refuse_existing(output, replace=force)
     with console.progress("checking", len(known), quiet=quiet or json) as advance:
-        defects = {
-            task_id: found
-            for task_id, found in _find_defects(known, workers, mode, isolation, advance)
-            if found
-        }
+        options = ScoringOptions(workers=workers, mode=mode, isolation=isolation)
+        defects = {task_id: found for task_id, found in _find_defects(known, options, advance) if found}
     if output is not None:
         encode = Encoder().encode
         clean = (encode(task) + b"\n" for task in known.values() if task.id not in defects)
@@ -148,23 +161,17 @@ def check(
 
 
 def _find_defects(
-    known: "dict[str, Task]",
-    workers: int,
-    mode: str,
-    isolation: str | None,
-    advance: Callable[[int], None],
+    known: "dict[str, Task]", options: "ScoringOptions", advance: Callable[[int], None]
 ) -> "Iterator[tuple[str, list[Defect]]]":
-    """The defects of each task: first of those with code, then of those with pages."""
-    from sweetrl.cli.studio import FrontendBench
-    from sweetrl.types import Kind
+    """The defects of each task, one domain after the other."""
+    from sweetrl.domains.registry import find_domain
 
-    backend = [task for task in known.values() if task.kind is Kind.BACKEND]
-    frontend = [task for task in known.values() if task.kind is Kind.FRONTEND]
-    if backend:
-        with backend_sandboxes(workers, mode, isolation) as sandboxes:
-            yield from sandboxes.find_defects(backend, advance)
-    if frontend:
-        yield from FrontendBench("layout", workers).find_defects(frontend, advance)
+    for name in sorted({task.domain for task in known.values()}):
+        scoring = find_domain(name).scoring
+        if scoring is not None:
+            tasks = [task for task in known.values() if task.domain == name]
+            with scoring(options) as bench:
+                yield from interrupts.run(bench.find_defects, tasks, advance).items()
 
 
 def _print_defects(known: "dict[str, Task]", defects: "dict[str, list[Defect]]", output: Path | None) -> None:
@@ -198,6 +205,7 @@ def show(
     source: SourceArgument,
     task_id: Annotated[str | None, typer.Argument(metavar="ID", help="One task, by its id.")] = None,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     n: Annotated[int, typer.Option("--n", min=1, help="How many tasks, from the first one on.")] = 1,
     secret: Annotated[
         bool, typer.Option("--secret", help="Also what the agent may not see: reference and tests, or page.")
@@ -239,26 +247,23 @@ def _described(task: "Task", *, secret: bool) -> dict[str, Any]:
     from msgspec import to_builtins
 
     fields: dict[str, Any] = to_builtins(task)
-    return fields if secret else {key: fields[key] for key in ("id", "kind", "split", "request")}
+    return fields if secret else {key: fields[key] for key in ("id", "domain", "split", "request")}
 
 
 def _panels(task: "Task", *, secret: bool) -> "Iterator[RenderableType]":
     from rich.panel import Panel
     from rich.text import Text
 
-    from sweetrl.types import BackendSecret
+    from sweetrl.domains.registry import domain_of
 
-    title = " · ".join(filter(None, (task.id, task.kind, task.split)))
+    title = " · ".join(filter(None, (task.id, task.domain, task.split)))
     yield Panel(
         Text(_shown(task.request)), title=Text(_shown(title)), title_align="left", border_style="cyan"
     )
     if not secret:
         return
-    if isinstance(task.secret, BackendSecret):
-        yield _secret_panel("reference", task.secret.reference, "python")
-        yield _secret_panel("tests", _tests_as_code(task.secret.tests), "python")
-    else:
-        yield _secret_panel("page", task.secret.page, "html")
+    for part in domain_of(task).parts_of(task):
+        yield _secret_panel(*part)
 
 
 def _secret_panel(title: str, code: str, language: str) -> "RenderableType":
@@ -267,10 +272,6 @@ def _secret_panel(title: str, code: str, language: str) -> "RenderableType":
 
     body = Syntax(_shown(code), language, word_wrap=True, background_color="default")
     return Panel(body, title=title, title_align="left", border_style="red")
-
-
-def _tests_as_code(tests: dict[str, str]) -> str:
-    return "\n".join(f"{call}  # {name}" for name, call in tests.items())
 
 
 def _shown(text: str) -> str:

@@ -9,7 +9,8 @@ import typer
 
 from sweetrl.cli import inputs, interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.judging import Bench, opened_bench
+from sweetrl.cli.domains import DomainOption
+from sweetrl.cli.judging import opened_bench
 from sweetrl.cli.pairs import EpisodesOption
 from sweetrl.cli.rollout import (
     AgentMaxTokens,
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from sweetrl.cli.filling import Tally
     from sweetrl.cli.players import Player
     from sweetrl.dialogue.values import Crossroads
-    from sweetrl.types import CandidateSet, Episode, Kind, Task
+    from sweetrl.domains.domain import Domain
+    from sweetrl.domains.scoring import ScoringBackend
+    from sweetrl.types import CandidateSet, Episode, Task
 
 
 def values(
@@ -48,6 +51,7 @@ def values(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="VALUES", help="The file to write.")],
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     replays: Annotated[
         int, typer.Option("--replays", min=2, help="Dialogues played from each candidate.")
     ] = 16,
@@ -88,7 +92,7 @@ def values(
     )
     source = _Source.read(tasks, episodes, candidates).drawn(turns, seed)
     with opened_bench(
-        source.kind,
+        source.domain,
         workers=workers,
         mode=mode,
         isolation=isolation,
@@ -104,18 +108,18 @@ class _Source:
     """The turns to value."""
 
     tasks: "dict[str, Task]"
-    kind: "Kind"
+    domain: "Domain"
     episodes: "dict[str, Episode]"
     candidates: "list[CandidateSet]"
     fingerprints: dict[str, str]
 
     @classmethod
     def read(cls, source: str, episodes: Path, candidates: Path) -> "_Source":
-        from sweetrl.cli.dialogues import load_one_kind
+        from sweetrl.cli.dialogues import load_one_domain
         from sweetrl.records import read_records
         from sweetrl.types import CandidateSet
 
-        listed, kind = load_one_kind(source)
+        listed, domain = load_one_domain(source)
         tasks = {task.id: task for task in listed}
         drawn = [each for each in read_records(candidates, CandidateSet) if each.outputs]
         fingerprints = {
@@ -123,7 +127,7 @@ class _Source:
             "episodes": inputs.fingerprint(episodes),
             "candidates": inputs.fingerprint(candidates),
         }
-        return cls(tasks, kind, inputs.load_episodes(episodes, tasks), drawn, fingerprints)
+        return cls(tasks, domain, inputs.load_episodes(episodes, tasks), drawn, fingerprints)
 
     def drawn(self, turns: int | None, seed: int) -> "_Source":
         """Some of the turns. More of them include fewer, so that a file can be extended."""
@@ -164,22 +168,24 @@ class _Replay:
     concurrency: int
     pictures: bool
 
-    async def into(self, output: Path, source: _Source, bench: Bench, *, quiet: bool) -> "Tally":
+    async def into(self, output: Path, source: _Source, bench: "ScoringBackend", *, quiet: bool) -> "Tally":
         """Add the values that the file `output` lacks."""
+        from sweetrl.browser.session import BrowserSession
         from sweetrl.cli.filling import Tally, fill, open_output, opened_models
         from sweetrl.cli.players import seat_agent, seat_collaborator
-        from sweetrl.cli.studio import Studio
         from sweetrl.dialogue.rules import Rules
         from sweetrl.dialogue.values import value_turns
         from sweetrl.types import TurnValues
 
-        rules, studio = Rules(turn_limit=self.turn_limit), Studio(pictures=self.pictures)
+        rules, session = Rules(turn_limit=self.turn_limit), BrowserSession(pictures=self.pictures)
         tally = Tally(output, "turns")
         try:
             async with opened_models(tally) as models, bench.opened() as scorer:
                 tasks = list(source.tasks.values())
-                agent, settings = seat_agent(self.agent, source.kind, rules, models, tasks)
-                collaborator, more = seat_collaborator(self.collaborator, source.kind, tasks, models, studio)
+                agent, settings = seat_agent(self.agent, source.domain, rules, models, tasks)
+                collaborator, more = seat_collaborator(
+                    self.collaborator, source.domain, tasks, models, session
+                )
                 config = self._config() | source.fingerprints | settings | more | bench.settings
                 with open_output(output, TurnValues, command="values", config=config, quiet=quiet) as log:
                     valued = value_turns(
@@ -195,7 +201,7 @@ class _Replay:
                     )
                     await fill(log, valued, tally, total=len(source.candidates), quiet=quiet)
         finally:
-            await studio.close()
+            await session.close()
         return tally
 
     def _config(self) -> dict[str, Any]:

@@ -3,17 +3,14 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from sweetrl.dialogue.blame import readable
+from sweetrl.domains.domain import Domain
 from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING, spoken_reply, transcript
 from sweetrl.errors import CollaboratorError, WordsError
-from sweetrl.outputs import last_page
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel
-from sweetrl.types import BackendSecret, Episode, Kind, Message, Reply, Role, Sampling, Task, digest
+from sweetrl.types import Episode, Message, Reply, Role, Sampling, Task, digest
 
-_OFFERED = {
-    Kind.BACKEND: {"problem_description", "hidden_information", "dialogue_history"},
-    Kind.FRONTEND: {"problem_description", "hidden_information", "dialogue_history", "current_page"},
-}
+_OFFERED = {"problem_description", "hidden_information", "dialogue_history"}
 
 
 class ModelCollaborator:
@@ -24,13 +21,14 @@ class ModelCollaborator:
     """
 
     def __init__(
-        self, model: ChatModel, prompt: Prompt, *, kind: Kind, sampling: Sampling = COLLABORATOR_SAMPLING
+        self, model: ChatModel, prompt: Prompt, *, domain: Domain, sampling: Sampling = COLLABORATOR_SAMPLING
     ) -> None:
-        """`kind` is that of all tasks it will be asked about."""
-        prompt.check(needed={"hidden_information", "dialogue_history"}, offered=_OFFERED[kind])
+        """`domain` is that of all tasks it will be asked about."""
+        offered = _OFFERED.union(domain.collaborator_fields(()))
+        prompt.check(needed={"hidden_information", "dialogue_history"}, offered=offered)
         self._model = model
         self._prompt = prompt
-        self._kind = kind
+        self._domain = domain
         self._sampling = sampling
 
     @property
@@ -45,25 +43,18 @@ class ModelCollaborator:
         return Reply(spoken_reply(completion.text))
 
     def _view(self, task: Task, history: Sequence[Message]) -> Message:
-        if task.kind is not self._kind:
-            raise CollaboratorError(f"a collaborator for {self._kind} tasks was given a {task.kind} task")
+        if task.domain != self._domain.name:
+            raise CollaboratorError(
+                f"a collaborator for {self._domain.name} tasks was given a {task.domain} task"
+            )
         fields = {
             "problem_description": task.request,
-            "hidden_information": _reference(task),
-            "dialogue_history": transcript(history, task.kind),
-            "current_page": _current_page(history),
+            "hidden_information": self._domain.reference(task.secret),
+            "dialogue_history": transcript(history, self._domain),
+            **self._domain.collaborator_fields(history),
         }
         used = {name: text for name, text in fields.items() if name in self._prompt.fields}
         return Message(Role.USER, self._prompt.render(**used))
-
-
-def _reference(task: Task) -> str:
-    return task.secret.reference if isinstance(task.secret, BackendSecret) else task.secret.page
-
-
-def _current_page(history: Sequence[Message]) -> str:
-    said = [message.text for message in history if message.role is Role.ASSISTANT]
-    return last_page(said) or "(nothing has been shown yet)"
 
 
 Script = Callable[[Task, Sequence[Message], int], str]

@@ -18,6 +18,7 @@ from sweetrl.dialogue import rules as game
 from sweetrl.dialogue.blame import NEUTRAL, ask_fairly, cause, reply_or_excuse, sample_or_blame
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.rules import Conclusion, Rules
+from sweetrl.domains.registry import domain_of
 from sweetrl.errors import ConfigError, StageError, UsageError, WordsError
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import without_surrogates
@@ -300,7 +301,7 @@ class _Dialogue:
             output, game.spoken(output), unfinished=isinstance(given, Unfinished), trouble=self._trouble
         )
         self._add(turn)
-        conclusion = game.conclude(self._task.kind, self._said(), self._table.rules)
+        conclusion = game.conclude(domain_of(self._task), self._said(), self._table.rules)
         if conclusion is None:
             await self._reply_to(turn)
         return conclusion
@@ -308,13 +309,13 @@ class _Dialogue:
     async def _reply_to(self, turn: Turn) -> None:
         self._speaker = "collaborator"
         reply = await reply_or_excuse(self._table.collaborator, self._task, self._history, seed=self._seed())
-        kept = replace(reply, text=game.cut_reply(without_surrogates(reply.text), self._task.kind))
+        kept = replace(reply, text=game.cut_reply(without_surrogates(reply.text), domain_of(self._task)))
         self._turns[-1] = replace(turn, reply=kept)
         self._history.append(Message(Role.USER, kept.text))
 
     def _break_off(self, error: WordsError) -> Conclusion:
         """The agent cannot go on by its own fault: it says nothing, and what it has said is judged."""
-        conclusion = game.broken_off(self._task.kind, self._said())
+        conclusion = game.broken_off(domain_of(self._task), self._said())
         self._add(Turn("", "", unfinished=True, trouble=f"agent: {error.kind}"))
         return conclusion
 

@@ -12,8 +12,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from sweetrl.domains.backend.secret import BackendSecret, backend_secret
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import DataError
-from sweetrl.types import BackendSecret, FrontendSecret, Kind, NonEmpty, Task
+from sweetrl.types import NonEmpty, Secret, Task
 
 LAYOUT = "colbench"
 """The key of `Task.extra` under which the layout of the published line is kept."""
@@ -50,14 +52,14 @@ def parse_task(fields: Mapping[str, Any], *, position_id: str, split: str, ascii
     Raises `msgspec.ValidationError`, which says the path of the wrong field.
     """
     line = msgspec.convert(fields, PublishedLine)
-    secret = (
+    secret: Secret = (
         FrontendSecret(page=line.ground_truth)
         if line.test_cases is UNSET
         else BackendSecret(reference=line.ground_truth, tests=line.test_cases)
     )
     task = Task(
         id=position_id if line.id is UNSET else line.id,
-        kind=Kind.FRONTEND if line.test_cases is UNSET else Kind.BACKEND,
+        domain="frontend" if line.test_cases is UNSET else "backend",
         split=split,
         request=line.problem_description,
         secret=secret,
@@ -72,13 +74,14 @@ def published_fields(task: Task) -> dict[str, Any]:
     """Every field of the published format that follows from the task itself."""
     if isinstance(task.secret, FrontendSecret):
         return {"id": task.id, "problem_description": task.request, "ground_truth": task.secret.page}
+    secret = backend_secret(task)
     return {
         "id": task.id,
         "problem_description": task.request,
-        "ground_truth": task.secret.reference,
-        "test_cases": task.secret.tests,
+        "ground_truth": secret.reference,
+        "test_cases": secret.tests,
         # Test files carry the reference twice.
-        "hidden_information": task.secret.reference,
+        "hidden_information": secret.reference,
     }
 
 

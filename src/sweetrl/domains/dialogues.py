@@ -1,4 +1,4 @@
-"""Dialogue files: our episodes or the published ColBench format, read as they are and written back unchanged.
+"""Dialogue files: our episodes, chat logs, or the published ColBench format, which is written back unchanged.
 
 A published line holds its whole task, secrets included, and an `Episode` may hold none, so a line becomes a
 (Task, Episode) pair. What neither has a field for (`input`, `reward`, unknown keys, the order of keys) is
@@ -15,14 +15,14 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sweetrl.domains import colbench
+from sweetrl.domains.chat import logs
+from sweetrl.domains.registry import reference_text
 from sweetrl.errors import DataError
 from sweetrl.outputs import ANSWER_MARKER, find_page
 from sweetrl.records import LineDecoder, read_lines
 from sweetrl.types import (
-    BackendSecret,
     Ending,
     Episode,
-    Kind,
     Reply,
     Role,
     Task,
@@ -33,10 +33,14 @@ from sweetrl.types import (
 
 PUBLISHED = "published"
 """Name of agent and collaborator in imported dialogues, which do not say, and of their part of `extra`."""
+IMPORTED = {PUBLISHED, logs.LOG}
+"""In `extra` of episodes that were not rolled out here: one of these."""
 
 _UNESCAPED = "unescaped"
 """In `extra` of an episode that came from a line with characters beyond ASCII."""
 _UNNAMED = "unnamed"
+_PAGES = "frontend"
+"""The domain whose published answers are paths of images."""
 _HELD = {Role.USER: ("content",), Role.ASSISTANT: ("content", "output")}
 """Keys of a message that the records have fields for."""
 
@@ -58,7 +62,7 @@ class _PublishedDialogue(Struct):
 
 
 def read_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator[Episode]:
-    """The episodes of a file in either format; the format is told line by line.
+    """The episodes of a file in any format; the format is told line by line.
 
     Given `tasks`, every episode belongs to one of them. A published dialogue has no task id: it is matched by
     its own copy of the task (request and reference), and without `tasks` named after it.
@@ -67,7 +71,7 @@ def read_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator
     attempts: Counter[str] = Counter()
     decode = LineDecoder(Episode, path)
     for line in _told_apart(path):
-        if line.published is not None:
+        if line.foreign is not None:
             task = line.task()
             yield line.episode(task if known is None else known.match(task, path, line.number), attempts)
             continue
@@ -78,12 +82,14 @@ def read_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator
 
 
 def read_dialogues(path: Path) -> Iterator[tuple[Task, Episode]]:
-    """The dialogues of a published file, each with the task that it carries."""
+    """The dialogues of a published file or a chat log, each with the task that it carries."""
     attempts: Counter[str] = Counter()
     for line in _told_apart(path):
-        if line.published is None:
+        if line.foreign is None:
             raise DataError(
-                "not a published dialogue: it has no dialogue_history", path=path, line=line.number
+                "not a published dialogue or a chat: it has no dialogue_history and no messages",
+                path=path,
+                line=line.number,
             )
         task = line.task()
         yield task, line.episode(task, attempts)
@@ -91,6 +97,7 @@ def read_dialogues(path: Path) -> Iterator[tuple[Task, Episode]]:
 
 class _Probe(Struct):
     dialogue_history: Raw | UnsetType = UNSET
+    messages: Raw | UnsetType = UNSET
 
 
 def _told_apart(path: Path) -> "Iterator[_Line]":
@@ -98,8 +105,9 @@ def _told_apart(path: Path) -> "Iterator[_Line]":
     empty = True
     for number, raw in read_lines(path):
         empty = False
-        ours = probe(number, raw).dialogue_history is UNSET
-        yield _Line(path, number, raw, None if ours else decode(number, raw))
+        keys = probe(number, raw)
+        ours = keys.dialogue_history is UNSET and keys.messages is UNSET
+        yield _Line(path, number, raw, None if ours else decode(number, raw), keys.messages is not UNSET)
     if empty:
         raise DataError("has no records", path=path)
 
@@ -108,12 +116,15 @@ class _Line(NamedTuple):
     path: Path
     number: int
     raw: bytes
-    published: dict[str, Any] | None
-    """Its content, if it is in the published format."""
+    foreign: dict[str, Any] | None
+    """Its content, if it is not one of our records."""
+    is_chat: bool
 
     def task(self) -> Task:
-        """The task that a published line carries."""
-        content = (self.published or {}).get("task")
+        """The task that the line carries."""
+        if self.is_chat:
+            return self._chat().task()
+        content = (self.foreign or {}).get("task")
         if not isinstance(content, dict):
             raise self._complaint("the dialogue has no task: an object was expected")
         try:
@@ -123,15 +134,23 @@ class _Line(NamedTuple):
         return task if "id" in content else msgspec.structs.replace(task, id=content_id(task))
 
     def episode(self, task: Task, attempts: Counter[str]) -> Episode:
-        """The episode of a published line, numbered after those on the same task before it."""
+        """The episode of the line, numbered after those on the same task before it."""
+        attempt = attempts[task.id]
+        attempts[task.id] += 1
+        if self.is_chat:
+            return self._chat().episode(task, attempt)
         try:
-            episode = episode_from_published(
-                self.published or {}, task, attempt=attempts[task.id], escaped=self.raw.isascii()
+            return episode_from_published(
+                self.foreign or {}, task, attempt=attempt, escaped=self.raw.isascii()
             )
         except DataError as error:
             raise self._complaint(str(error)) from None
-        attempts[task.id] += 1
-        return episode
+
+    def _chat(self) -> logs.Spoken:
+        try:
+            return logs.read_chat(self.foreign or {})
+        except DataError as error:
+            raise self._complaint(str(error)) from None
 
     def _complaint(self, message: str) -> DataError:
         return DataError(message, path=self.path, line=self.number)
@@ -169,8 +188,7 @@ class TaskMatcher:
 
 def content_id(task: Task) -> str:
     """A name for a task that has none: the same for the same request and reference, wherever they lie."""
-    secret = task.secret.reference if isinstance(task.secret, BackendSecret) else task.secret.page
-    return "colbench-" + digest(f"{task.request}\x1f{secret}")
+    return "colbench-" + digest(f"{task.request}\x1f{reference_text(task)}")
 
 
 def _one_line(error: Exception) -> str:
@@ -202,13 +220,15 @@ def episode_from_published(
         request=known.dialogue_history[0].content,
         turns=turns,
         ending=Ending.ANSWERED if ANSWER_MARKER in turns[-1].output else Ending.TURN_LIMIT,
-        answer=known.answer if task.kind is Kind.BACKEND else _last_page(turns),
-        extra={PUBLISHED: _outline(line, task.kind), **({} if escaped else {_UNESCAPED: True})},
+        answer=_last_page(turns) if task.domain == _PAGES else known.answer,
+        extra={PUBLISHED: _outline(line, task), **({} if escaped else {_UNESCAPED: True})},
     )
 
 
 def published_verdict(episode: Episode) -> Verdict | None:
-    """The reward that an imported dialogue came with, as a verdict; None if it has none."""
+    """The reward or outcome that an imported dialogue came with, as a verdict; None if it has none."""
+    if logs.LOG in episode.extra:
+        return logs.outcome_verdict(episode)
     reward = episode.extra.get(PUBLISHED, {}).get("reward")
     if isinstance(reward, bool) or not isinstance(reward, int | float):
         return None
@@ -245,9 +265,9 @@ def _last_page(turns: Sequence[Turn]) -> str | None:
     return None
 
 
-def _outline(line: dict[str, Any], kind: Kind) -> dict[str, Any]:
+def _outline(line: dict[str, Any], task: Task) -> dict[str, Any]:
     """The line with null in place of what the records hold."""
-    held = {"task", "answer"} if kind is Kind.BACKEND else {"task"}
+    held = {"task"} if task.domain == _PAGES else {"task", "answer"}
     outline: dict[str, Any] = {key: None if key in held else value for key, value in line.items()}
     outline["dialogue_history"] = [
         {key: None if key in _HELD[message["role"]] else value for key, value in message.items()}
@@ -270,7 +290,7 @@ def published_from_episode(task: Task, episode: Episode, *, reward: float | None
     line["dialogue_history"] = _filled(line["dialogue_history"], episode)
     line["task"] = json.loads(colbench.published_line(task))
     # The path of an image cannot be made from a page: an imported design keeps its own.
-    if task.kind is Kind.BACKEND or not imported:
+    if task.domain != _PAGES or not imported:
         line["answer"] = episode.answer
     if reward is not None:
         line["reward"] = reward

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Sequence
 
+from sweetrl.domains.domain import Domain
 from sweetrl.errors import NoReplyError
-from sweetrl.outputs import without_page
-from sweetrl.types import Kind, Message, Role, Sampling
+from sweetrl.types import Message, Role, Sampling
 
 COLLABORATOR_SAMPLING = Sampling(temperature=0.0, max_tokens=512)
 """Temperature 0 is the paper's; 512 tokens are more than the rules keep of a reply."""
 
-_AGENT_LABELS = {Kind.BACKEND: "Programmer", Kind.FRONTEND: "Designer"}
 
 _THOUGHT_END = "</think>"
 _SPECIAL_TOKEN = re.compile(r"<\|[^|<>]{1,40}\|>|</?s>|<(?:pad|eos|bos|unk|(?:start|end)_of_turn)>")
@@ -28,13 +27,11 @@ def spoken_reply(text: str) -> str:
     return said
 
 
-def transcript(history: Sequence[Message], kind: Kind) -> str:
+def transcript(history: Sequence[Message], domain: Domain) -> str:
     """A dialogue as text for its collaborator, who is `You`."""
-    labels = {Role.USER: "You", Role.ASSISTANT: _AGENT_LABELS[kind]}
-    lines = []
-    for message in history:
-        text = message.text
-        if kind is Kind.FRONTEND and message.role is Role.ASSISTANT:
-            text = without_page(text, "(a draft of the page)")
-        lines.append(f"{labels[message.role]}: {text}")
-    return "\n".join(lines)
+    return "\n".join(
+        f"{domain.labels.agent}: {domain.in_transcript(message.text)}"
+        if message.role is Role.ASSISTANT
+        else f"You: {message.text}"
+        for message in history
+    )

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from sweetrl.dialogue import rules as game
 from sweetrl.dialogue.blame import reply_or_excuse
 from sweetrl.dialogue.rules import Conclusion, Rules
+from sweetrl.domains.registry import domain_of
 from sweetrl.errors import MissingExtra, StageError, UsageError
 from sweetrl.protocols import Collaborator, Scorer
 from sweetrl.seeds import derive_seed
@@ -105,7 +106,7 @@ class ColBenchEnv(gymnasium.Env[str, str]):
             raise gymnasium.error.ResetNeeded("the dialogue is over or has not begun; call reset() first")
         turn = Turn(action, game.spoken(action))
         said = [*(past.said for past in self._turns), turn.said]
-        conclusion = game.conclude(self._task.kind, said, self._rules)
+        conclusion = game.conclude(domain_of(self._task), said, self._rules)
         if conclusion is not None:
             return self._end(turn, conclusion)
         reply = self._loop.run(self._reply(turn))
@@ -132,7 +133,7 @@ class ColBenchEnv(gymnasium.Env[str, str]):
         seed = derive_seed(self._seed, self._task.id, len(self._turns), "collaborator")
         history = [*self._history(), Message(Role.ASSISTANT, turn.said)]
         reply = await reply_or_excuse(self._collaborator, self._task, history, seed=seed)
-        return replace(reply, text=game.cut_reply(reply.text, self._task.kind))
+        return replace(reply, text=game.cut_reply(reply.text, domain_of(self._task)))
 
     def _end(self, turn: Turn, conclusion: Conclusion) -> tuple[str, float, bool, bool, dict[str, Any]]:
         episode = self._episode((*self._turns, turn), conclusion)

@@ -8,9 +8,10 @@ from sweetrl.dialogue.rollout import roll_out
 from sweetrl.dialogue.rules import Rules
 from sweetrl.domains.backend.colleague import OracleProgrammer, RandomProgrammer, ScriptedColleague
 from sweetrl.domains.backend.mini_backend import make_tasks
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.errors import CollaboratorError, StageError
 from sweetrl.protocols import Agent
-from sweetrl.types import BackendSecret, Ending, Episode, Kind, Message, Role, Task
+from sweetrl.types import Ending, Episode, Message, Role, Task
 
 TURN_LIMIT = 8
 TASKS = list(make_tasks("validation", 150, seed=1))
@@ -54,7 +55,7 @@ def test_an_oracle_knows_only_the_tasks_it_was_told_of() -> None:
 def test_the_colleague_does_not_pretend_to_know_other_benchmarks() -> None:
     task = Task(
         id="other",
-        kind=Kind.BACKEND,
+        domain="backend",
         split="test",
         request="Write f.",
         secret=BackendSecret("def f(x):\n    return x", {"test1": "f(1)"}),
@@ -67,7 +68,7 @@ def test_the_colleague_does_not_pretend_to_know_other_benchmarks() -> None:
 def test_a_dialogue_with_another_task_fails_and_is_not_judged() -> None:
     stranger = Task(
         id="other",
-        kind=Kind.BACKEND,
+        domain="backend",
         split="test",
         request="Please write label(text).",
         secret=BackendSecret("def label(text):\n    return text", {"test1": "label('a')"}),

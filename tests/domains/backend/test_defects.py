@@ -6,8 +6,9 @@ import pytest
 
 from sweetrl.domains.backend.defects import DefectFinder, Reason
 from sweetrl.domains.backend.scorer import BackendScorer
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.sandbox import Limits, Sandbox
-from sweetrl.types import BackendSecret, Kind, Task
+from sweetrl.types import Task
 
 SOUND = ("def f(x):\n    return x + 1", {"t1": "f(1)", "t2": "f(2)"})
 DEFECTIVE = {
@@ -82,7 +83,7 @@ def finder() -> Iterator[DefectFinder]:
 
 def make_task(source: str, tests: dict[str, str]) -> Task:
     request = "Do it. The signature of the function is: def f(x)"
-    return Task(id="t", kind=Kind.BACKEND, request=request, secret=BackendSecret(source, tests))
+    return Task(id="t", domain="backend", request=request, secret=BackendSecret(source, tests))
 
 
 @pytest.mark.parametrize("case", DEFECTIVE)

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from sweetrl.dialogue.rules import Rules, conclude, spoken
 from sweetrl.domains.backend.answers import readings
 from sweetrl.domains.backend.calls import main_function
+from sweetrl.domains.backend.domain import BACKEND
 from sweetrl.domains.backend.scorer import BackendScorer
 from sweetrl.domains.sources import read_tasks
 from sweetrl.sandbox import Sandbox
-from sweetrl.types import Kind, Outcome, Task
+from sweetrl.types import Outcome, Task
 
 CODE = """import math
 
@@ -33,7 +34,7 @@ MARK = "I WANT TO ANSWER:"
 
 def source_of(output: str, rules: Rules, function: str = "solve") -> str:
     """What the sandbox would run of an agent's last output."""
-    conclusion = conclude(Kind.BACKEND, [spoken(output)], rules)
+    conclusion = conclude(BACKEND, [spoken(output)], rules)
     assert conclusion is not None, "the dialogue goes on"
     for source in readings(conclusion.answer or "", function):
         try:
@@ -337,7 +338,7 @@ def test_no_dressing_changes_the_score_in_the_sandbox(tasks: list[Task], scorer:
     dice = random.Random(8)
     for task in tasks[::20]:
         plain = scorer.checks(task, task.secret.reference)  # type: ignore[union-attr]
-        conclusion = conclude(Kind.BACKEND, [spoken(dressed(task.secret.reference, dice.choice))], Rules())  # type: ignore[union-attr]
+        conclusion = conclude(BACKEND, [spoken(dressed(task.secret.reference, dice.choice))], Rules())  # type: ignore[union-attr]
         assert conclusion is not None
         assert scorer.checks(task, conclusion.answer) == plain
         assert any(check.outcome is Outcome.PASSED for check in plain)

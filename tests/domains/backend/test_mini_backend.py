@@ -21,9 +21,10 @@ from sweetrl.domains.backend.mini_backend.corpus import ANSWER, TURN_LIMIT, Habi
 from sweetrl.domains.backend.mini_backend.facts import FAMILIES, IRRELEVANT
 from sweetrl.domains.backend.mini_backend.making import SPLIT_SHARES, function_source, read_choice, split_of
 from sweetrl.domains.backend.mini_backend.speech import IGNORANCE, _evidence, understand, written_from
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import UsageError
-from sweetrl.types import BackendSecret, Message, Role, Task
+from sweetrl.types import Message, Role, Task
 
 TASKS = list(make_tasks("train", 200, seed=5))
 ALL_FACTS = [fact for family in FAMILIES for fact in family.facts]

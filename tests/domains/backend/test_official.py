@@ -6,13 +6,14 @@ import pytest
 
 from sweetrl.domains.backend.official import FORBIDDEN, forbidden_word, reading
 from sweetrl.domains.backend.scorer import BackendScorer, Mode
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.sandbox import Sandbox
-from sweetrl.types import BackendSecret, Kind, Outcome, Task
+from sweetrl.types import Outcome, Task
 
 SOLVE = "def solve(x):\n    return x + 1\n"
 TASK = Task(
     id="task",
-    kind=Kind.BACKEND,
+    domain="backend",
     request="def solve(x)",
     secret=BackendSecret(reference=SOLVE, tests={"a": "solve(1)", "b": "solve(2) == 3"}),
 )

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from sweetrl.domains.backend.references import Expected, Rest, evaluate_rests, readable, run_reference
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.sandbox import Sandbox, decode
-from sweetrl.types import BackendSecret
 
 
 @pytest.fixture(scope="module")

@@ -8,20 +8,12 @@ from typing import Any
 import pytest
 
 from sweetrl.domains.backend.scorer import BackendScorer
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import DataError, SandboxError
 from sweetrl.sandbox import Program, Result, Sandbox
-from sweetrl.types import (
-    BackendSecret,
-    Ending,
-    Episode,
-    Failure,
-    FrontendSecret,
-    Kind,
-    Outcome,
-    Task,
-    digest,
-)
+from sweetrl.types import Ending, Episode, Failure, Outcome, Task, digest
 
 KNOWN_DEFECTS = {"backend_dev-113", "backend_dev-379"}
 """One writes a database file, the other returns NaN."""
@@ -44,7 +36,7 @@ def make_task(reference: str, *calls: str) -> Task:
     tests = {f"test{number}": call for number, call in enumerate(calls, 1)}
     return Task(
         id="task",
-        kind=Kind.BACKEND,
+        domain="backend",
         request="def solve(x)",
         secret=BackendSecret(reference=reference, tests=tests),
     )
@@ -302,7 +294,7 @@ def test_a_sandbox_that_fails_leaves_the_answer_unscored() -> None:
 
 
 def test_a_frontend_task_is_refused_by_its_name(scorer: BackendScorer) -> None:
-    task = Task(id="page", kind=Kind.FRONTEND, request="r", secret=FrontendSecret(page="<html>"))
+    task = Task(id="page", domain="frontend", request="r", secret=FrontendSecret(page="<html>"))
     with pytest.raises(DataError, match="task page is a frontend task"):
         scorer.checks(task, "x")
 

@@ -7,10 +7,11 @@ import pytest
 
 from pages.painted import PaintedPages, body, paint, shop
 from sweetrl.domains.frontend.defects import find_page_defects
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import PageError, RenderError
-from sweetrl.types import FrontendSecret, Kind, Task
+from sweetrl.types import Task
 
-TASK = Task(id="shop", kind=Kind.FRONTEND, request="A shop.", secret=FrontendSecret("<html></html>"))
+TASK = Task(id="shop", domain="frontend", request="A shop.", secret=FrontendSecret("<html></html>"))
 
 
 def defects(outcome):

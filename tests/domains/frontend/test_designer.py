@@ -7,25 +7,17 @@ import pytest
 from msgspec.structs import replace
 
 from pages.painted import WIDTH, PaintedPages, body, box, paint, shop
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.frontend.colours import colour_name, wish
 from sweetrl.domains.frontend.designer import SATISFIED, ScriptedDesigner, describe, remark
 from sweetrl.domains.frontend.differences import Aspect, differences, striking
 from sweetrl.domains.frontend.elements import MOST_CHARACTERS, MOST_ELEMENTS, elements_of
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import CollaboratorError, PageError, RenderError
-from sweetrl.types import (
-    BackendSecret,
-    FrontendSecret,
-    Kind,
-    Message,
-    Reply,
-    Role,
-    Shot,
-    Task,
-    picture_digest,
-)
+from sweetrl.types import Message, Reply, Role, Shot, Task, picture_digest
 
 WANTED, DRAFT, BAD, BROKEN = "<html>wanted</html>", "<html>draft</html>", "<html>bad</html>", "<html>!</html>"
-TASK = Task(id="shop", kind=Kind.FRONTEND, request="A shop.", secret=FrontendSecret(WANTED))
+TASK = Task(id="shop", domain="frontend", request="A shop.", secret=FrontendSecret(WANTED))
 
 
 def reply(said: str, draft: Shot | None = None, *, task: Task = TASK, **options: object) -> Reply:
@@ -202,8 +194,8 @@ def test_it_keeps_what_it_saw():
 @pytest.mark.parametrize(
     "task",
     [
-        Task(id="add", kind=Kind.BACKEND, request="Add.", secret=BackendSecret("def f(): ...", {"a": "f()"})),
-        Task(id="shop", kind=Kind.FRONTEND, request="A shop.", secret=FrontendSecret(BAD)),
+        Task(id="add", domain="backend", request="Add.", secret=BackendSecret("def f(): ...", {"a": "f()"})),
+        Task(id="shop", domain="frontend", request="A shop.", secret=FrontendSecret(BAD)),
     ],
 )
 def test_a_task_that_it_cannot_play_is_a_breakdown(task):

@@ -3,8 +3,8 @@
 import pytest
 
 from sweetrl.dialogue.rules import Rules, conclude, spoken
+from sweetrl.domains.frontend.domain import FRONTEND
 from sweetrl.domains.frontend.scorer import page_in
-from sweetrl.types import Kind
 
 PAGE = '<!DOCTYPE html>\n<html lang="en">\n<head><title>x</title></head>\n<body>\n<h1>Hi</h1>{}\n</body>\n</html>'
 TEXTS = {
@@ -39,9 +39,7 @@ MESSAGES = {
 @pytest.mark.parametrize("message", MESSAGES)
 def test_a_page_is_scored_as_it_was_written(message: str, text: str) -> None:
     page = PAGE.replace("{}", TEXTS[text])
-    conclusion = conclude(
-        Kind.FRONTEND, [spoken(MESSAGES[message].replace("PAGE", page))], Rules(turn_limit=1)
-    )
+    conclusion = conclude(FRONTEND, [spoken(MESSAGES[message].replace("PAGE", page))], Rules(turn_limit=1))
     assert conclusion is not None
     assert conclusion.answer == page
     assert page_in(conclusion.answer) == page

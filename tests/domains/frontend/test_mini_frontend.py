@@ -6,8 +6,9 @@ import re
 import pytest
 
 from sweetrl.domains.frontend.mini_frontend import BUSINESSES, DARK, LIGHT, SPLIT_SHARES, make_tasks, split_of
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import UsageError
-from sweetrl.types import FrontendSecret, Task
+from sweetrl.types import Task
 
 
 def pages(split: str, count: int, seed: int = 0) -> list[str]:

@@ -6,17 +6,16 @@ import math
 import pytest
 
 from pages.painted import PaintedPages, shop
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.frontend.layout import LayoutSimilarity
 from sweetrl.domains.frontend.scorer import FrontendScorer, page_in
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.domains.frontend.similarity import Likeness
 from sweetrl.errors import DataError, PageError, RenderError, StageError
 from sweetrl.types import (
-    BackendSecret,
     Ending,
     Episode,
     Failure,
-    FrontendSecret,
-    Kind,
     Outcome,
     Screenshots,
     Task,
@@ -35,7 +34,7 @@ PAGES = {
     ENDLESS: PageError("the page never comes to rest"),
     CRASH: RenderError("the browser is gone"),
 }
-TASK = Task(id="shop", kind=Kind.FRONTEND, request="A shop.", secret=FrontendSecret(REFERENCE))
+TASK = Task(id="shop", domain="frontend", request="A shop.", secret=FrontendSecret(REFERENCE))
 
 
 def episode(answer: str | None, **fields: object) -> Episode:
@@ -97,7 +96,7 @@ def test_a_broken_browser_leaves_the_episode_unscored():
 
 
 def test_a_reference_that_cannot_be_shown_leaves_the_episode_unscored_whatever_the_answer():
-    broken = Task(id="shop", kind=Kind.FRONTEND, request="A shop.", secret=FrontendSecret(ENDLESS))
+    broken = Task(id="shop", domain="frontend", request="A shop.", secret=FrontendSecret(ENDLESS))
     for answer in (CLOSE, ENDLESS):
         verdict = judged(answer, task=broken)
         assert verdict.reward is None
@@ -169,7 +168,7 @@ def test_without_a_page_to_show_there_is_still_the_reference(answer):
 
 
 def test_keeping_pictures_changes_no_reward_where_the_reference_cannot_be_shown():
-    broken = Task(id="shop", kind=Kind.FRONTEND, request="A shop.", secret=FrontendSecret(ENDLESS))
+    broken = Task(id="shop", domain="frontend", request="A shop.", secret=FrontendSecret(ENDLESS))
     kept, plain = (judged("prose only", task=broken, keep=keep) for keep in (Album().keep, None))
     assert kept == plain
     assert kept.reward == 0.0
@@ -177,7 +176,7 @@ def test_keeping_pictures_changes_no_reward_where_the_reference_cannot_be_shown(
 
 def test_a_backend_task_is_refused_by_name():
     task = Task(
-        id="add", kind=Kind.BACKEND, request="Add.", secret=BackendSecret("def f(): ...", {"a": "f()"})
+        id="add", domain="backend", request="Add.", secret=BackendSecret("def f(): ...", {"a": "f()"})
     )
     with pytest.raises(DataError, match="task add is a backend task"):
         judged(REFERENCE, task=task)

@@ -5,23 +5,16 @@ import asyncio
 import pytest
 
 from pages.painted import PaintedPages, shop
+from sweetrl.domains.frontend.domain import FRONTEND
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.domains.frontend.vision import VisionCollaborator
 from sweetrl.errors import ConfigError, NoReplyError, PageError
-from sweetrl.prompts import Prompt, collaborator_prompt
-from sweetrl.types import (
-    Completion,
-    FrontendSecret,
-    Kind,
-    Message,
-    Reply,
-    Role,
-    Task,
-    picture_digest,
-)
+from sweetrl.prompts import Prompt
+from sweetrl.types import Completion, Message, Reply, Role, Task, picture_digest
 
 WANTED, DRAFT, BAD = "<html>wanted</html>", "<html>draft</html>", "<html>bad</html>"
 PAGES = {WANTED: shop(), DRAFT: shop(footer=False), BAD: PageError("it never comes to rest")}
-TASK = Task(id="shop", kind=Kind.FRONTEND, request="A shop.", secret=FrontendSecret(WANTED))
+TASK = Task(id="shop", domain="frontend", request="A shop.", secret=FrontendSecret(WANTED))
 
 
 class Eyes:
@@ -42,7 +35,7 @@ class Eyes:
 
 
 def reply(said: str, model: Eyes, **options: object) -> Reply:
-    prompt = collaborator_prompt(Kind.FRONTEND, pictures=True)
+    prompt = FRONTEND.pictures.collaborator_prompt
     client = VisionCollaborator(model, prompt, PaintedPages(PAGES), **options)  # type: ignore[arg-type]
     history = [Message(Role.USER, TASK.request), Message(Role.ASSISTANT, said)]
     return asyncio.run(client.reply(TASK, history, seed=0))

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sweetrl.domains.frontend.websight import normalise_pictures, tasks_of
 from sweetrl.domains.sources import read_tasks
 from sweetrl.errors import DataError
-from sweetrl.types import Kind
 
 
 @pytest.mark.parametrize(
@@ -52,8 +51,8 @@ ROWS = [
 def test_rows_become_tasks_and_repetitions_are_dropped():
     tasks = list(tasks_of(ROWS, split="train"))
     assert [(task.kind, task.split, task.request) for task in tasks] == [
-        (Kind.FRONTEND, "train", "A shop."),
-        (Kind.FRONTEND, "train", "A bank."),
+        ("frontend", "train", "A shop."),
+        ("frontend", "train", "A bank."),
     ]
     assert "picsum.photos/id/48/9/8" in tasks[0].secret.page
     assert tasks[0].id != tasks[1].id

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.domains.leaks.detection import Leak, Reference, Said, find_leak, leaks_code, secret_positions
-from sweetrl.types import BackendSecret, FrontendSecret, Kind, Message, Role, Task
+from sweetrl.types import Message, Role, Task
 
 REQUEST = "Write a function that prices a parcel. The signature is: def price(weight, express)"
 SOURCE = '''def price(weight, express):
@@ -175,7 +177,7 @@ def test_characters_of_other_scripts_do_not_shift_positions() -> None:
 
 
 TASK = Task(
-    id="t", kind=Kind.BACKEND, request=REQUEST, secret=BackendSecret(SOURCE, {"test1": "price(1, False)"})
+    id="t", domain="backend", request=REQUEST, secret=BackendSecret(SOURCE, {"test1": "price(1, False)"})
 )
 HISTORY = [Message(Role.USER, REQUEST), Message(Role.ASSISTANT, "Is it weight > 20?")]
 
@@ -197,7 +199,7 @@ def test_earlier_replies_of_the_collaborator_excuse_nothing() -> None:
 
 def test_a_page_is_searched_by_tokens() -> None:
     page = '<html><body class="p-4"><h1 class="text-4xl font-bold">Welcome to our shop</h1></body></html>'
-    task = Task(id="p", kind=Kind.FRONTEND, request="A shop", secret=FrontendSecret(page))
+    task = Task(id="p", domain="frontend", request="A shop", secret=FrontendSecret(page))
     assert leaks_code(task, [], 'Write <h1 class="text-4xl font-bold">Welcome')
     assert not leaks_code(task, [], "The heading should say Welcome to our shop, in bold and larger.")
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct
-
 from sweetrl.domains.backend.calls import called_names, main_function
 from sweetrl.domains.backend.references import Expected
-from sweetrl.domains.backend.scorer import BackendScorer, backend_secret
+from sweetrl.domains.backend.scorer import BackendScorer
+from sweetrl.domains.backend.secret import backend_secret
+from sweetrl.domains.scoring import Defect
 from sweetrl.sandbox import Program, Raised, Returned, Sandbox, TimedOut, Unusable, same
 from sweetrl.sandbox.inside.encoding import LAZY, encode
 from sweetrl.syntax import parse
@@ -45,21 +45,6 @@ class Reason(StrEnum):
     """A test asks yes or no about objects without a plain form, so the answer's own methods decide."""
     CONSTANT_PASSES = "constant_passes"
     """A function that always returns the same value passes every test."""
-    PAGE_NOT_SHOWN = "page_not_shown"
-    """The reference is a page that the browser cannot show."""
-    BLANK_PAGE = "blank_page"
-    INCOMPLETE_PAGE = "incomplete_page"
-    """The reference asks for something that is not offered offline, or was cut."""
-
-
-class Defect(Struct, frozen=True):
-    """One thing that is wrong with a task."""
-
-    task_id: str
-    reason: Reason
-    test: str
-    """Name of the first test concerned; empty if it is about all of them."""
-    detail: str
 
 
 class DefectFinder:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeGuard
 from msgspec import Struct
 
 from sweetrl.domains.backend.calls import functions_of, task_functions
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.backend.splits import ANSWER, KNOWN, Split, harmless_imports, ways_to_split
 from sweetrl.sandbox import (
     BadValue,
@@ -27,7 +28,6 @@ from sweetrl.sandbox import (
 )
 from sweetrl.sandbox.inside.encoding import LAZY
 from sweetrl.syntax import parse_expression
-from sweetrl.types import BackendSecret
 
 _SMALLEST_BUDGET = 4096
 

@@ -19,7 +19,8 @@ from sweetrl.domains.backend import official
 from sweetrl.domains.backend.answers import MAX_ANSWER_CHARACTERS, readings
 from sweetrl.domains.backend.calls import main_function
 from sweetrl.domains.backend.references import Expected, Rest, evaluate_rests, readable, run_reference
-from sweetrl.errors import DataError, SandboxError
+from sweetrl.domains.backend.secret import backend_secret
+from sweetrl.errors import SandboxError
 from sweetrl.sandbox import (
     BadValue,
     Program,
@@ -32,7 +33,7 @@ from sweetrl.sandbox import (
     decode,
     same,
 )
-from sweetrl.types import BackendSecret, Check, Ending, Episode, Failure, Outcome, Task, Verdict, digest
+from sweetrl.types import Check, Ending, Episode, Failure, Outcome, Task, Verdict, digest
 
 _REFERENCES_KEPT = 4096
 
@@ -173,13 +174,6 @@ class BackendScorer:
             checks=checks,
             failure=failure,
         )
-
-
-def backend_secret(task: Task) -> BackendSecret:
-    """The task's secret; an error that names the task if it is of the other kind."""
-    if not isinstance(task.secret, BackendSecret):
-        raise DataError(f"task {task.id} is a {task.kind} task; the backend scorer cannot judge it")
-    return task.secret
 
 
 def _check(expected: Expected, result: Result, outcome: Result) -> Check:

@@ -1,15 +1,26 @@
 """Finding design tasks whose reference cannot be compared with: not shown, blank, or without its assets."""
 
 from collections.abc import Iterator
+from enum import StrEnum
 
-from sweetrl.domains.backend.defects import Defect, Reason
-from sweetrl.domains.frontend.scorer import frontend_secret
+from sweetrl.domains.frontend.secret import frontend_secret
+from sweetrl.domains.scoring import Defect
 from sweetrl.errors import PageError
 from sweetrl.protocols import Renderer
 from sweetrl.types import Shot, Task
 
 _PAGE = "page"
 """In place of the name of a test: there is one page."""
+
+
+class Reason(StrEnum):
+    """What can be wrong with a page."""
+
+    PAGE_NOT_SHOWN = "page_not_shown"
+    """The reference is a page that the browser cannot show."""
+    BLANK_PAGE = "blank_page"
+    INCOMPLETE_PAGE = "incomplete_page"
+    """The reference asks for something that is not offered offline, or was cut."""
 
 
 async def find_page_defects(task: Task, renderer: Renderer) -> list[Defect]:

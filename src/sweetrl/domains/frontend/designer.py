@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from sweetrl.domains.frontend.colours import colour_name
 from sweetrl.domains.frontend.differences import differences, striking
 from sweetrl.domains.frontend.elements import elements_of
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import CollaboratorError, PageError
 from sweetrl.outputs import last_page
 from sweetrl.protocols import Renderer
-from sweetrl.types import FrontendSecret, Message, Reply, Role, Shot, Task, picture_digest
+from sweetrl.types import Message, Reply, Role, Shot, Task, picture_digest
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,9 @@ class ScriptedDesigner:
 async def reference_shot(renderer: Renderer, task: Task) -> Shot:
     """The picture of the wanted page."""
     if not isinstance(task.secret, FrontendSecret):
-        raise CollaboratorError(f"a collaborator for frontend tasks was given the {task.kind} task {task.id}")
+        raise CollaboratorError(
+            f"a collaborator for frontend tasks was given the {task.domain} task {task.id}"
+        )
     try:
         return await renderer.render(task.secret.page)
     except PageError as error:

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import UsageError
 from sweetrl.seeds import derive_seed
-from sweetrl.types import FrontendSecret, Kind, Task, digest
+from sweetrl.types import Task, digest
 
 NAME = "mini-frontend"
 STYLESHEET = "https://cdn.jsdelivr.net/npm/tailwindcss@2.2.19/dist/tailwind.min.css"
@@ -120,7 +121,7 @@ def make_tasks(split: str, count: int, seed: int = 0) -> Iterator[Task]:
             continue
         seen.add(name)
         yield Task(
-            id=f"{NAME}-{name}", kind=Kind.FRONTEND, split=split, request=request, secret=FrontendSecret(page)
+            id=f"{NAME}-{name}", domain="frontend", split=split, request=request, secret=FrontendSecret(page)
         )
 
 

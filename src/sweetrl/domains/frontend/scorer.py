@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sweetrl.domains.frontend.secret import frontend_secret
 from sweetrl.domains.frontend.similarity import Likeness, Similarity
-from sweetrl.errors import DataError, PageError, RenderError, StageError
+from sweetrl.errors import PageError, RenderError, StageError
 from sweetrl.outputs import find_page, marked_answer
 from sweetrl.protocols import Renderer
 from sweetrl.types import (
@@ -19,7 +20,6 @@ from sweetrl.types import (
     Ending,
     Episode,
     Failure,
-    FrontendSecret,
     Outcome,
     Screenshots,
     Shot,
@@ -139,13 +139,6 @@ class FrontendScorer:
             screenshots=judgement.screenshots,
             failure=judgement.failure,
         )
-
-
-def frontend_secret(task: Task) -> FrontendSecret:
-    """The task's secret; an error that names the task if it is of the other kind."""
-    if not isinstance(task.secret, FrontendSecret):
-        raise DataError(f"task {task.id} is a {task.kind} task; the frontend scorer cannot judge it")
-    return task.secret
 
 
 def page_in(answer: str | None) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from sweetrl.domains.frontend.designer import Keep, reference_shot
+from sweetrl.domains.registry import domain_of
 from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING, spoken_reply, transcript
 from sweetrl.errors import PageError
 from sweetrl.outputs import last_page
@@ -60,7 +61,7 @@ class VisionCollaborator:
     def _view(self, task: Task, history: Sequence[Message], note: str, shots: Sequence[Shot]) -> Message:
         fields = {
             "problem_description": task.request,
-            "dialogue_history": transcript(history, task.kind),
+            "dialogue_history": transcript(history, domain_of(task)),
             "current_page": note,
         }
         used = {name: text for name, text in fields.items() if name in self._prompt.fields}

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import DataError, MissingExtra
-from sweetrl.types import FrontendSecret, Kind, Task, digest
+from sweetrl.types import Task, digest
 
 DATASET = "HuggingFaceM4/WebSight"
 CONFIG = "v0.2"
@@ -63,7 +64,7 @@ def tasks_of(rows: Iterable[Mapping[str, Any]], *, split: str = "") -> Iterator[
             seen.add(name)
             yield Task(
                 id=f"websight-{name}",
-                kind=Kind.FRONTEND,
+                domain="frontend",
                 split=split,
                 request=idea.strip(),
                 secret=FrontendSecret(page),

@@ -9,7 +9,7 @@ first, nor English: a match without any symbol of code is an accident of languag
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
@@ -25,8 +25,9 @@ from sweetrl.domains.leaks.code_tokens import (
 )
 from sweetrl.domains.leaks.disguises import normal, undisguised
 from sweetrl.domains.leaks.shapes import SHAPE, Shape, Spelling, letters, shapes
+from sweetrl.domains.registry import domain_of, reference_text
 from sweetrl.syntax import parse
-from sweetrl.types import BackendSecret, Message, Role, Task
+from sweetrl.types import Message, Role, Task
 
 LONG_RUN = 10
 """Tokens in a row that are no accident even without a symbol of code."""
@@ -110,14 +111,12 @@ class Reference:
 
 def reference_of(task: Task) -> Reference:
     """The index of a task's reference; kept, because a task has many replies."""
-    if isinstance(task.secret, BackendSecret):
-        return _reference(task.secret.reference, is_page=False)
-    return _reference(task.secret.page, is_page=True)
+    return _indexed(domain_of(task).leak_index or Reference, reference_text(task))
 
 
 @lru_cache(maxsize=1024)
-def _reference(source: str, *, is_page: bool) -> Reference:
-    return Reference(source, is_page=is_page)
+def _indexed(index: Callable[[str], Reference], text: str) -> Reference:
+    return index(text)
 
 
 def _docstrings(tree: ast.Module, source: str) -> Iterator[tuple[int, int]]:

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from sweetrl.domains.backend.mini_backend.facts import FAMILIES, Fact, Family, Value, step_owners
+from sweetrl.domains.backend.secret import BackendSecret, backend_secret
 from sweetrl.errors import UsageError
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, Kind, Task, digest
+from sweetrl.types import Task, digest
 
 NAME = "mini-backend"
 SPLIT_SHARES = {"train": 70, "validation": 10, "test": 20}
@@ -113,9 +114,7 @@ def read_choice(reference: str) -> tuple[Family, Choice]:
 
 def reference_of(task: Task) -> str:
     """The function that a task wants."""
-    if not isinstance(task.secret, BackendSecret):
-        raise TypeError(f"{task.id}: not a programming task")
-    return task.secret.reference
+    return backend_secret(task).reference
 
 
 def function_name(request: str) -> str:
@@ -158,7 +157,7 @@ def _task(
 ) -> Task:
     return Task(
         id=f"{NAME}-{digest(request)}",
-        kind=Kind.BACKEND,
+        domain="backend",
         split=split,
         request=request,
         secret=BackendSecret(
