@@ -1,5 +1,7 @@
 """Domains by name: built in, installed by others, or from a module of one's own."""
 
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -168,3 +170,23 @@ print(names, heavy)
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "['backend', 'chat', 'frontend'] []"
+
+
+def test_the_domain_of_the_documentation_is_evaluated_as_written(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/domains.md").read_text()
+    [source] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "prices.py").write_text(source)
+    (tmp_path / "tasks.jsonl").write_text('{"request": "What does it cost?", "secret": {"price": "7"}}\n')
+    [command] = re.findall(
+        r"^    PYTHONPATH=\. sweetrl (evaluate .*?-o run)$", page, re.MULTILINE | re.DOTALL
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "sweetrl", *command.replace("\\\n", " ").split()],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": "."},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "right prices, %" in ended.stdout

@@ -54,7 +54,7 @@ def evaluate(
     agent: AgentOption,
     output: OutputOption,
     *,
-    domain: DomainOption = None,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     collaborator: CollaboratorOption = None,
     attempts: AttemptsOption = 1,
     concurrency: ConcurrencyOption = 64,

@@ -56,7 +56,7 @@ def score(
     answers: AnswersOption = None,
     episodes: EpisodesOption = None,
     output: OutputOption,
-    domain: DomainOption = None,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     workers: WorkersOption = 0,
     mode: ModeOption = "module",
     isolation: IsolationOption = None,

@@ -10,6 +10,7 @@ The rest of the package asks the domain of a task and knows none of them. `regis
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sweetrl.domains.facts import Fact
@@ -98,6 +99,16 @@ def last_message(said: Sequence[str]) -> str | None:
     """The answer where it is text: what follows the marker in the last message, or all of it."""
     marked = marked_answer(said[-1])
     return said[-1] if marked is None else marked
+
+
+def lazily(spec: str) -> Callable[..., Any]:
+    """The function or class `package.module:NAME`, imported when it is first called: domains are loaded often."""
+
+    def call(*given: Any, **options: Any) -> Any:
+        module, _, name = spec.partition(":")
+        return getattr(import_module(module), name)(*given, **options)
+
+    return call
 
 
 def _as_it_is(text: str) -> str:

@@ -21,7 +21,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from sweetrl import prompts
 from sweetrl.domains.backend import mini_backend
-from sweetrl.domains.backend.domain import TEXTS
+from sweetrl.domains.backend.domain import HERE
 from sweetrl.domains.backend.mini_backend.corpus import HABITS, KNOWING, hold_dialogue
 from sweetrl.domains.registry import reference_text
 from sweetrl.learning.muon import Muon
@@ -188,7 +188,7 @@ def _vocabulary_texts() -> Iterator[str]:
 
 def _told(task: Task) -> str:
     """The request after the reference, as critics read it."""
-    secret = prompts.load(CRITIC_PROMPT, TEXTS).render(hidden_information=reference_text(task))
+    secret = prompts.load(CRITIC_PROMPT, HERE).render(hidden_information=reference_text(task))
     return f"{secret}\n\n{task.request}"
 
 

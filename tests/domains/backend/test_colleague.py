@@ -35,13 +35,13 @@ def test_the_oracle_solves_nearly_everything() -> None:
 
 
 def test_asking_at_random_solves_next_to_nothing() -> None:
-    episodes = dialogues(RandomProgrammer(TURN_LIMIT))
+    episodes = dialogues(RandomProgrammer(TASKS, TURN_LIMIT))
     assert share_solved(episodes) <= 0.1
     assert {len(episode.turns) for episode in episodes} == {TURN_LIMIT}
 
 
 def test_random_questions_are_not_repeated() -> None:
-    for episode in dialogues(RandomProgrammer(TURN_LIMIT), TASKS[:30]):
+    for episode in dialogues(RandomProgrammer(TASKS, TURN_LIMIT), TASKS[:30]):
         questions = [turn.said for turn in episode.turns[:-1]]
         assert len(set(questions)) == len(questions)
 
@@ -73,7 +73,7 @@ def test_a_dialogue_with_another_task_fails_and_is_not_judged() -> None:
         request="Please write label(text).",
         secret=BackendSecret("def label(text):\n    return text", {"test1": "label('a')"}),
     )
-    [episode] = dialogues(RandomProgrammer(TURN_LIMIT), [stranger])
+    [episode] = dialogues(RandomProgrammer(TASKS, TURN_LIMIT), [stranger])
     assert episode.ending is Ending.FAILED
     assert episode.failure is not None
     assert episode.failure.stage == "collaborator"

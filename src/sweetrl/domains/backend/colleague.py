@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from sweetrl.domains.backend import mini_backend
 from sweetrl.errors import CollaboratorError, StageError, UsageError
 from sweetrl.outputs import ANSWER_MARKER
+from sweetrl.prompts import TURN_LIMIT
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Message, Reply, Role, Task
 
@@ -23,12 +24,17 @@ class ScriptedColleague:
             raise CollaboratorError(f"the colleague knows {mini_backend.NAME} tasks only: {error}") from error
 
 
+def open_colleague(_: object) -> ScriptedColleague:
+    """The colleague, who needs no browsers."""
+    return ScriptedColleague()
+
+
 class OracleProgrammer:
     """Knows which facts matter, asks for each once, and writes the function: what can be reached."""
 
     name = "mini-oracle"
 
-    def __init__(self, tasks: Iterable[Task]) -> None:
+    def __init__(self, tasks: Iterable[Task], _turn_limit: int = TURN_LIMIT) -> None:
         """The tasks it will work on. It looks up what to ask, and nothing else."""
         self._facts = {task.request: sorted(mini_backend.hidden_facts(task)) for task in tasks}
 
@@ -49,7 +55,7 @@ class RandomProgrammer:
 
     name = "mini-random"
 
-    def __init__(self, turn_limit: int) -> None:
+    def __init__(self, _tasks: Iterable[Task], turn_limit: int) -> None:
         self._turn_limit = turn_limit
 
     async def sample(self, history: Sequence[Message], *, n: int, seed: int) -> list[str]:

@@ -4,7 +4,7 @@ from sweetrl.domains.chat.secret import ChatSecret
 from sweetrl.domains.domain import Domain, Prompts
 from sweetrl.prompts import load
 
-TEXTS = "sweetrl.domains.chat"
+HERE = "sweetrl.domains.chat"
 
 
 def _reference(secret: ChatSecret) -> str:
@@ -16,9 +16,9 @@ CHAT = Domain(
     secret=ChatSecret,
     reference=_reference,
     prompts=Prompts(
-        agent=load("agent-chat", TEXTS),
-        single_turn=load("agent-chat-single-turn", TEXTS),
-        collaborator=load("collaborator-chat", TEXTS),
-        privileged=load("privileged-chat", TEXTS),
+        agent=load("agent-chat", HERE),
+        single_turn=load("agent-chat-single-turn", HERE),
+        collaborator=load("collaborator-chat", HERE),
+        privileged=load("privileged-chat", HERE),
     ),
 )

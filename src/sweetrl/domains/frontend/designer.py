@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from sweetrl.browser.session import BrowserSession
 from sweetrl.domains.frontend.colours import colour_name
 from sweetrl.domains.frontend.differences import differences, striking
 from sweetrl.domains.frontend.elements import elements_of
@@ -60,6 +61,16 @@ class ScriptedDesigner:
             remark(reference, replace(reference, png=b""), quote=self._quote)
             logger.exception("the designer cannot read a page")
             return f"I cannot make out what is on your page. {describe(reference)}"
+
+
+def open_designer(session: BrowserSession, *, quote: bool = False) -> ScriptedDesigner:
+    """The designer with the browsers of a run."""
+    return ScriptedDesigner(session.renderer, quote=quote, keep=session.keep)
+
+
+def open_quoting_designer(session: BrowserSession) -> ScriptedDesigner:
+    """The designer who may tell the reference's words."""
+    return open_designer(session, quote=True)
 
 
 async def reference_shot(renderer: Renderer, task: Task) -> Shot:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from sweetrl.browser.session import BrowserSession
@@ -59,6 +59,11 @@ class PageScoring:
         finally:
             await session.close()
         return found
+
+
+def open_pages(options: ScoringOptions) -> nullcontext[PageScoring]:
+    """Page scoring as a block; the browsers are started and ended by `opened` and `find_defects`."""
+    return nullcontext(PageScoring(options))
 
 
 def open_similarity(name: str) -> Similarity:

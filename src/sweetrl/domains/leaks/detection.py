@@ -114,6 +114,11 @@ def reference_of(task: Task) -> Reference:
     return _indexed(domain_of(task).leak_index or Reference, reference_text(task))
 
 
+def page_reference(page: str) -> Reference:
+    """The index of a page, of which the tags alone are code."""
+    return Reference(page, is_page=True)
+
+
 @lru_cache(maxsize=1024)
 def _indexed(index: Callable[[str], Reference], text: str) -> Reference:
     return index(text)
