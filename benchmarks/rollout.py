@@ -101,7 +101,8 @@ def _response(messages: list[dict[str, str]], seed: int) -> bytes:
     return head.encode() + content
 
 
-def _serve_in_process(port_known: Connection) -> None:
+def serve_in_process(port_known: Connection) -> None:
+    """The server, as a process of its own."""
     asyncio.run(serve(port_known))
 
 
@@ -150,7 +151,7 @@ async def lock_step(tasks: Sequence[Task], agent: Agent, collaborator: Collabora
         async with slots:
             seed = derive_seed(SEED, task.id, 0, turn, "collaborator")
             reply = await collaborator.reply(task, histories[task.id], seed=seed)
-        histories[task.id].append(Message(Role.USER, game.cut_reply(reply.text, task.kind)))
+        histories[task.id].append(Message(Role.USER, game.cut_reply(reply.text, BACKEND)))
 
     active = list(tasks)
     for turn in range(TURN_LIMIT):
@@ -287,7 +288,7 @@ def main() -> None:
     with spawn.Pool(1) as pool:
         megabytes = pool.apply(peak_mb_with_open_dialogues, (2000,))
     here, there = spawn.Pipe()
-    server = spawn.Process(target=_serve_in_process, args=(there,), daemon=True)
+    server = spawn.Process(target=serve_in_process, args=(there,), daemon=True)
     server.start()
     try:
         results = compare_engines(here.recv())

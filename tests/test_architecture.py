@@ -171,6 +171,8 @@ def _tells_domains_apart(node: ast.AST) -> bool:
     match node:
         case ast.Name("Kind") | ast.Attribute(attr="Kind"):
             return True
+        case ast.Compare(ast.Attribute(attr="rule")):  # of pairing: two rules bear the names of domains
+            return False
         case ast.Compare():
             return any(_names_a_domain(each) for each in (node.left, *node.comparators))
         case ast.Subscript(slice=ast.Constant(value)):

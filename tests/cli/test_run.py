@@ -249,6 +249,18 @@ def test_stages_run_and_are_not_run_again(sweetrl: Sweetrl, short: tuple[Path, t
     assert not written.exists()
 
 
+def test_a_stage_that_was_done_with_its_defaults_spelled_out_is_done(
+    sweetrl: Sweetrl, short: tuple[Path, tuple[str, ...]]
+) -> None:
+    recipe, command = short
+    assert sweetrl(*command).code == 0
+    journal = recipe.parent / "run" / "run.json"
+    entries = json.loads(journal.read_text())
+    entries[0]["arguments"][1:1] = ["--attempts", "1", "--seed", "0"]
+    journal.write_text(json.dumps(entries))
+    assert "evaluate: done before" in sweetrl(*command).err
+
+
 def test_a_stage_that_was_done_otherwise_is_an_error(
     sweetrl: Sweetrl, short: tuple[Path, tuple[str, ...]]
 ) -> None:

@@ -186,6 +186,18 @@ def changed(results: StudyResults, **settings: Any) -> StudyResults:
     return replace(results, settings=SETTINGS | settings)
 
 
+def test_a_setting_that_an_earlier_version_did_not_have_changes_nothing_unless_it_is_set(
+    now: StudyResults, earlier: StudyResults
+) -> None:
+    def with_field(value: float | None) -> StudyResults:
+        settings = {**now.settings, "policy": {"held_out": value}}
+        return replace(now, settings=settings)
+
+    before = replace(earlier, settings={**earlier.settings, "policy": {}})
+    assert gathered(with_field(None), before).earlier == gathered(now, earlier).earlier != ()
+    assert gathered(with_field(0.1), before).earlier == ()
+
+
 def test_other_settings_of_all_are_another_study(now: StudyResults, earlier: StudyResults) -> None:
     assert gathered(now, changed(earlier, tasks={"train": "u"})) == now
 

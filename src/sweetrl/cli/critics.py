@@ -22,35 +22,9 @@ KINDS = {
     "scripted": "scripted:NAME, a critic without a model",
 }
 
-CriticOption = Annotated[
-    str,
-    typer.Option(
-        "--critic",
-        metavar="CRITIC",
-        help="The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL or scripted:NAME.",
-    ),
-]
-CriticPrompt = Annotated[
-    Path | None,
-    typer.Option(
-        "--critic-prompt", metavar="FILE", help="Text around {hidden_information}, for a critic zero:hf:PATH."
-    ),
-]
-
-
-ComparingPrompt = Annotated[
-    Path | None,
-    typer.Option(
-        "--judge-prompt", metavar="FILE", help="How a judge is asked to compare {first} and {second}."
-    ),
-]
 GradingPrompt = Annotated[
     Path | None,
     typer.Option("--judge-prompt", metavar="FILE", help="How a judge is asked to grade {output}."),
-]
-RoundsOption = Annotated[
-    int | None,
-    typer.Option("--judge-rounds", min=1, help="A judge has each candidate meet twice as many others; 2."),
 ]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from sweetrl.cli.road import Stage
 from sweetrl.errors import SweetError
 from sweetrl.settings import Recipe
+from sweetrl.settings.words import option_value
 
 PAPER_EPOCHS = {"critic": 4, "dpo": 4, "rft": 4, "policy": 1}
 """Paper, table 5, backend."""
@@ -164,8 +165,8 @@ class _Counter:
 
 def _number(stage: Stage, option: str) -> int | None:
     """The value of an option of the stage's command."""
-    words = stage.arguments
-    return int(words[words.index(f"--{option}") + 1]) if f"--{option}" in words else None
+    value = option_value(stage.arguments, f"--{option}")
+    return None if value is None else int(value)
 
 
 @cache

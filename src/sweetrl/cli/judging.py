@@ -14,18 +14,19 @@ if TYPE_CHECKING:
     from sweetrl.domains.domain import Domain
     from sweetrl.domains.scoring import ScoringBackend
     from sweetrl.records import RecordLog
+    from sweetrl.settings import ScorerSettings
     from sweetrl.types import Episode, Task, Verdict
 
 
-def opened_bench(domain: "Domain", **options: Any) -> "AbstractContextManager[ScoringBackend]":
-    """What scores tasks of a domain, as long as the block lasts."""
-    from sweetrl.domains.scoring import ScoringOptions
-
+def opened_bench(
+    domain: "Domain", settings: "ScorerSettings", *, screenshots: Path | None
+) -> "AbstractContextManager[ScoringBackend]":
+    """What scores tasks of a domain, as long as the block lasts; it keeps pictures in `screenshots`, if given."""
     if domain.scoring is None:
         raise UsageError(
             f"{domain.name} tasks have no scorer; `sweetrl episodes import` takes the outcomes that dialogues come with"
         )
-    return domain.scoring(ScoringOptions(**options))
+    return domain.scoring(settings, screenshots)
 
 
 class Source:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sweetrl.browser.session import SCREENSHOTS, BrowserSession
 from sweetrl.cli import console, interrupts
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
-from sweetrl.cli.studio import SCREENSHOTS
 from sweetrl.errors import SandboxError, UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ def play(
     The dialogue is added to DIR/episodes.jsonl and, where this machine can do it, scored at once. Leave with
     /quit or Ctrl-C: then nothing is recorded. Pages are written in a file: /file page.html shows it, and
     /answer /file page.html hands it in; --collaborator designer looks at them without a model.
+
+    Example:
+        sweetrl play --tasks mini-backend:test:10 --as agent --collaborator colleague -o played
     """
     other = _other(seat, agent, collaborator)
     interrupts.run(_play, seat, other, tasks, task, output, seed)
@@ -216,10 +219,10 @@ async def _score(
     domain: "Domain", task: "Task", episode: "Episode", pictures: Path, session: "BrowserSession | None"
 ) -> "Verdict | None":
     """A verdict, where it takes no more than was there for the dialogue."""
-    from sweetrl.domains.scoring import ScoringOptions
+    from sweetrl.settings import ScorerSettings
 
     if domain.scoring is None or (domain.pictures is not None and session is None):
         return None
-    with domain.scoring(ScoringOptions(workers=1, screenshots=pictures)) as backend:
+    with domain.scoring(ScorerSettings(workers=1), pictures) as backend:
         async with backend.opened() as scorer:
             return await scorer.score(task, episode)

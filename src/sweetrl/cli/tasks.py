@@ -9,12 +9,12 @@ import typer
 from sweetrl.cli import console, interrupts, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
-from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption
+from sweetrl.settings import SandboxSettings, ScorerSettings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from sweetrl.domains.scoring import Defect, ScoringOptions
+    from sweetrl.domains.scoring import Defect
     from sweetrl.types import Task
 
 app = typer.Typer(
@@ -46,6 +46,9 @@ def import_(
     """Read tasks of any accepted format and write them as a tasks.jsonl.
 
     `websight` in place of TASKS reads the rows of that dataset from the Hugging Face hub.
+
+    Example:
+        sweetrl tasks import colbench/test.jsonl -o tasks.jsonl
     """
     from msgspec.json import Encoder
 
@@ -78,6 +81,9 @@ def make(
     """Make tasks with a built-in generator and write them as a tasks.jsonl.
 
     The name NAME:SPLIT:N:SEED stands for the same tasks wherever a command takes TASKS.
+
+    Example:
+        sweetrl tasks make mini-backend --n 50 --split test -o tasks.jsonl
     """
     from msgspec.json import Encoder
 
@@ -105,6 +111,9 @@ def export(
     """Write tasks in the published format of their domain, which is ColBench's for backend and frontend tasks.
 
     Tasks that came from a published file are written as they were there, byte for byte.
+
+    Example:
+        sweetrl tasks export tasks.jsonl -o published.jsonl
     """
     from sweetrl.domains.sources import read_tasks
 
@@ -130,25 +139,25 @@ def check(
     ] = None,
     *,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
-    workers: WorkersOption = 0,
-    mode: ModeOption = "module",
-    isolation: IsolationOption = None,
+    settings: SandboxSettings,
     force: ForceFlag = False,
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Run or render every reference and name the tasks that cannot measure what they should."""
+    """Run or render every reference and name the tasks that cannot measure what they should.
+
+    Example:
+        sweetrl tasks check mini-backend:test:50 -o sound.jsonl
+    """
     from msgspec.json import Encoder
 
-    from sweetrl.domains.scoring import ScoringOptions
     from sweetrl.domains.sources import load_tasks
 
     known = load_tasks(source)
     if output is not None:
         outputs.refuse_existing(output, replace=force)
     with console.progress("checking", len(known), quiet=quiet or json) as advance:
-        options = ScoringOptions(workers=workers, mode=mode, isolation=isolation)
-        defects = {task_id: found for task_id, found in _find_defects(known, options, advance) if found}
+        defects = {task_id: found for task_id, found in _find_defects(known, settings, advance) if found}
     if output is not None:
         encode = Encoder().encode
         clean = (encode(task) + b"\n" for task in known.values() if task.id not in defects)
@@ -161,16 +170,17 @@ def check(
 
 
 def _find_defects(
-    known: "dict[str, Task]", options: "ScoringOptions", advance: Callable[[int], None]
+    known: "dict[str, Task]", settings: SandboxSettings, advance: Callable[[int], None]
 ) -> "Iterator[tuple[str, list[Defect]]]":
     """The defects of each task, one domain after the other."""
     from sweetrl.domains.registry import find_domain
 
+    options = ScorerSettings(workers=settings.workers, mode=settings.mode, isolation=settings.isolation)
     for name in sorted({task.domain for task in known.values()}):
         scoring = find_domain(name).scoring
         if scoring is not None:
             tasks = [task for task in known.values() if task.domain == name]
-            with scoring(options) as bench:
+            with scoring(options, None) as bench:
                 yield from interrupts.run(bench.find_defects, tasks, advance).items()
 
 
@@ -212,7 +222,11 @@ def show(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Show what a task asks for."""
+    """Show what a task asks for.
+
+    Example:
+        sweetrl tasks show mini-backend:test:10 --n 3 --secret
+    """
     from itertools import islice
 
     from sweetrl.domains.sources import read_tasks

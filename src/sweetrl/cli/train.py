@@ -15,8 +15,8 @@ import typer
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import PromptDomainOption
-from sweetrl.cli.pairs import EpisodesOption, TasksOption
-from sweetrl.cli.rollout import AgentPrompt
+from sweetrl.cli.options import AgentPrompt, EpisodesOption
+from sweetrl.cli.options import KnownTasksOption as TasksOption
 from sweetrl.errors import MissingExtra
 
 app = typer.Typer(
@@ -80,6 +80,12 @@ class Common:
     shard: Annotated[
         bool, typer.Option("--shard", help="Split the model over the processes of torchrun (FSDP2).")
     ] = False
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            "--held-out", min=0, max=0.9, help="Fraction of tasks kept from training for the held-out loss."
+        ),
+    ] = None
     seed: Annotated[int, typer.Option("--seed", help="Of the order of the data, adapters and heads.")] = 0
     save_every: Annotated[
         int, typer.Option("--save-every", metavar="STEPS", min=1, help="Steps between checkpoints.")
@@ -88,6 +94,15 @@ class Common:
     log_every: Annotated[
         int, typer.Option("--log-every", metavar="STEPS", min=1, help="Steps between lines of log.jsonl.")
     ] = 1
+    monitor: Annotated[
+        int,
+        typer.Option(
+            "--monitor",
+            metavar="TIMES",
+            min=0,
+            help="How often KL to the base model, turn length and held-out loss are measured.",
+        ),
+    ] = 8
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Log for TensorBoard too.")] = False
     wandb: Annotated[bool, typer.Option("--wandb", help="Log to Weights & Biases too.")] = False
     json: JsonFlag = False
@@ -151,7 +166,12 @@ def rft(
     agent_prompt: AgentPrompt = None,
     common: Common,
 ) -> None:
-    """Imitate the dialogues that succeeded (rejection fine-tuning)."""
+    """Imitate the dialogues that succeeded (rejection fine-tuning).
+
+    Example:
+        sweetrl train rft --episodes run/episodes.jsonl --verdicts run/verdicts.jsonl
+        --model mini -o policy
+    """
     _training().imitate(common, episodes, verdicts, tasks, kind, agent_prompt)
 
 
@@ -169,7 +189,11 @@ def dpo(
     verdicts: SuccessesOption = None,
     common: Common,
 ) -> None:
-    """Prefer whole dialogues to others (multi-turn DPO)."""
+    """Prefer whole dialogues to others (multi-turn DPO).
+
+    Example:
+        sweetrl train dpo --episodes run/episodes.jsonl --pairs pairs.jsonl --model mini -o policy
+    """
     settings = {"beta": beta, "nll": nll, "imitation": imitation}
     _training().prefer_dialogues(common, pairs, episodes, verdicts, tasks, kind, agent_prompt, settings)
 
@@ -222,7 +246,12 @@ def critic(
     nll: NllOption = None,
     common: Common,
 ) -> None:
-    """Learn which turns earn the reward, with the reference in sight."""
+    """Learn which turns earn the reward, with the reference in sight.
+
+    Example:
+        sweetrl train critic --tasks mini-backend:train:20 --episodes run/episodes.jsonl --pairs pairs.jsonl
+        --model mini -o critic
+    """
     settings = {
         "kind": kind,
         "normalisation": normalisation,
@@ -253,7 +282,11 @@ def policy(
     verdicts: SuccessesOption = None,
     common: Common,
 ) -> None:
-    """Prefer single turns to others, as a critic ranked them (turn-wise DPO)."""
+    """Prefer single turns to others, as a critic ranked them (turn-wise DPO).
+
+    Example:
+        sweetrl train policy --pairs turn_pairs.jsonl --model mini -o policy
+    """
     settings = {"beta": beta, "nll": nll, "imitation": imitation}
     _training().prefer_turns(common, pairs, episodes, verdicts, kind, agent_prompt, settings)
 

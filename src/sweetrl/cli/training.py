@@ -289,6 +289,7 @@ class Run:
             lora=None if rank is None else LoraSettings(rank=rank, alpha=2 * rank),
             gradient_checkpointing=common.gradient_checkpointing,
             precision=common.precision or default_precision(),
+            held_out=common.held_out,
             seed=common.seed,
         )
 
@@ -304,6 +305,7 @@ class Run:
             save_every=common.save_every,
             keep=common.keep,
             log_every=common.log_every,
+            monitor=common.monitor,
             reports=tuple(reports),
             shard=common.shard,
             observe=observe,

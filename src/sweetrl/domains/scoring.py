@@ -8,35 +8,14 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from sweetrl.protocols import Scorer
+from sweetrl.settings import ScorerSettings
 from sweetrl.types import Task
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoringOptions:
-    """How answers are scored; a domain uses what it has a use for."""
-
-    workers: int = 0
-    """Answers scored at a time; 0 for one per core."""
-    mode: str = "module"
-    """How Python answers are run: `module` or `official`."""
-    isolation: str | None = None
-    """What keeps untrusted code in; the best that this machine offers by default."""
-    similarity: str = "layout"
-    """How pages are compared."""
-    screenshots: Path | None = None
-    """The folder for pictures of what was compared, if they are to be kept."""
-
-    @property
-    def concurrency(self) -> int:
-        """How many answers are scored at a time."""
-        return self.workers or len(os.sched_getaffinity(0))
 
 
 class Defect(Struct, frozen=True):
@@ -76,7 +55,13 @@ class ScoringBackend(Protocol):
         ...
 
 
-OpenScoring = Callable[[ScoringOptions], AbstractContextManager[ScoringBackend]]
+OpenScoring = Callable[[ScorerSettings, Path | None], AbstractContextManager[ScoringBackend]]
+"""Takes the folder for pictures of what was compared, too, if they are to be kept."""
+
+
+def concurrency(settings: ScorerSettings) -> int:
+    """How many answers are scored at a time: as many as asked for, or one per core."""
+    return settings.workers or len(os.sched_getaffinity(0))
 
 
 class PlainScoring:
@@ -103,14 +88,14 @@ class PlainScoring:
         return found
 
 
-def plain_scoring(make: Callable[[ScoringOptions], Scorer]) -> OpenScoring:
-    """`Domain.scoring` for a scorer that is made from the options; it is closed in the end if it can be."""
+def plain_scoring(make: Callable[[ScorerSettings], Scorer]) -> OpenScoring:
+    """`Domain.scoring` for a scorer that is made from the settings; it is closed in the end if it can be."""
 
     @contextmanager
-    def opened(options: ScoringOptions) -> Iterator[ScoringBackend]:
-        scorer = make(options)
+    def opened(settings: ScorerSettings, _screenshots: Path | None) -> Iterator[ScoringBackend]:
+        scorer = make(settings)
         try:
-            yield PlainScoring(scorer, options.concurrency)
+            yield PlainScoring(scorer, concurrency(settings))
         finally:
             close = getattr(scorer, "close", None)
             if close is not None:

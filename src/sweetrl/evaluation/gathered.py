@@ -103,7 +103,9 @@ class _Gathering:
     def _is_same(self, part: str, name: str) -> bool:
         now, earlier = (_settings_of(each.settings, part, name) for each in (self._now, self._earlier))
         # As text: what was a tuple is a list once it has been in a file.
-        return msgspec.json.encode(now, order="sorted") == msgspec.json.encode(earlier, order="sorted")
+        return msgspec.json.encode(_given(now), order="sorted") == msgspec.json.encode(
+            _given(earlier), order="sorted"
+        )
 
     # -------- what follows from it
 
@@ -137,6 +139,13 @@ class _Gathering:
 
 def _seeds_missing(results: StudyResults, part: str, name: str) -> int:
     return sum(len(each.seeds) for each in results.missing if (each.part, each.name) == (part, name))
+
+
+def _given(settings: Any) -> Any:
+    """Settings without those that are left to a default: an earlier version may not know them yet."""
+    if not isinstance(settings, Mapping):
+        return settings
+    return {key: _given(value) for key, value in settings.items() if value is not None}
 
 
 def _listed(results: StudyResults, part: str) -> list[str]:

@@ -28,7 +28,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.utils.data import DataLoader, SequentialSampler
 from torch.utils.data import Dataset as TorchDataset
-from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from sweetrl.learning.batches import BatchSampler, Example, Pass, Step, TokenBatch, collate
 from sweetrl.learning.checkpoints import (
@@ -47,6 +47,7 @@ from sweetrl.learning.checkpoints import (
 from sweetrl.learning.critics import EVEN_CHANCE, CriticCard, write_critic_card
 from sweetrl.learning.datasets import Dataset
 from sweetrl.learning.loading import load_model, merge_adapter, read_weights, remove_score_head, save_plain
+from sweetrl.learning.monitoring import MEASURED, Monitor, MonitorCallback, hold_out
 from sweetrl.learning.objectives import Objective, Outcome, objective
 from sweetrl.learning.pictures import PictureReader
 from sweetrl.learning.reference import reference_logprobs
@@ -75,6 +76,8 @@ class Housekeeping:
     """Steps between lines of the log."""
     reports: tuple[str, ...] = ()
     """`tensorboard`, `wandb`."""
+    monitor: int = 8
+    """Moments at which KL to the base model, turn length and held-out loss are measured; 0 for none."""
     shard: bool = False
     """Whether the processes of the run share one copy of the model (FSDP2) in place of one each."""
     observe: Callable[[Progress], None] = lambda _: None
@@ -140,8 +143,24 @@ class StepsOfRun(TorchDataset[list[TokenBatch]]):
 # ---------------------------------------------------------------- trainer
 
 
+class _LogCutBack(TrainerCallback):
+    """Cuts the log of an interrupted run back to the step from which it resumes."""
+
+    def __init__(self, write: Callable[..., None]) -> None:
+        self._write = write
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Called by the library before the first step."""
+        if state.is_world_process_zero:
+            self._write(state.log_history, mode="w")
+
+
 class TurnTrainer(Trainer):
-    """Trains one model by one objective into one folder."""
+    """Trains one model by one objective into one folder.
+
+    The private methods of `Trainer` that it overrides are listed, with their signatures, in
+    `tests/learning/test_trainer_hooks.py`.
+    """
 
     def __init__(
         self,
@@ -158,7 +177,6 @@ class TurnTrainer(Trainer):
         self._folder = folder
         self._housekeeping = housekeeping
         self._objective: Objective = objective(card.settings)
-        self._saving_into = folder.checkpoints
         self._sums: dict[str, Tensor] = {}
         self._tokens = 0
         self._clock = time.perf_counter()
@@ -169,6 +187,7 @@ class TurnTrainer(Trainer):
             processing_class=tokenizer,
         )
         self.remove_callback(PrinterCallback)
+        self.add_callback(_LogCutBack(self._write_log))
         self._steps = StepsOfRun(
             data.examples,
             card.settings,
@@ -184,14 +203,6 @@ class TurnTrainer(Trainer):
         """Not sharded by accelerate: the data are this process's own."""
         order = SequentialSampler(self._steps)
         return DataLoader(self._steps, batch_size=1, sampler=order, collate_fn=itemgetter(0))
-
-    def _prepare_for_training(self, *arguments: Any) -> Any:
-        """What must be there before the first step, once the model is on its devices."""
-        model, loader = super()._prepare_for_training(*arguments)  # type: ignore[no-untyped-call]
-        if self.is_world_process_zero():
-            # The log of an interrupted run is cut back to where it goes on.
-            self._write_log(self.state.log_history, mode="w")
-        return model, loader
 
     # -------- one step
 
@@ -243,7 +254,7 @@ class TurnTrainer(Trainer):
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the means of the objective's metrics since the last time, over all processes."""
-        if self._sums:
+        if self._sums and MEASURED.isdisjoint(logs):
             names = [*self._sums, "tokens"]
             values = torch.stack(
                 [*self._sums.values(), torch.tensor(float(self._tokens)).to(self.args.device)]
@@ -270,18 +281,15 @@ class TurnTrainer(Trainer):
 
     # -------- checkpoints
 
-    def _get_output_dir(self, trial: object) -> str:  # noqa: ARG002
-        return str(self._saving_into)
-
     def _save_checkpoint(self, model: Any, trial: object) -> None:
         """As always, but aside; it gets its name when every process has written its part."""
         name = f"checkpoint-{self.state.global_step}"
         with self._staged() as aside:
-            self._saving_into = aside
+            self.args.output_dir = str(aside)
             try:
                 super()._save_checkpoint(model, trial)
             finally:
-                self._saving_into = self._folder.checkpoints
+                self.args.output_dir = str(self._folder.checkpoints)
             if self.is_distributed_loading_by_transformers:
                 self._save_sharded_progress(aside / name)
             self.accelerator.wait_for_everyone()
@@ -307,7 +315,7 @@ class TurnTrainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
-        made = Path(output_dir or self._saving_into)
+        made = Path(output_dir or str(self.args.output_dir))
         # A pickle of the library's own arguments: of no use to anyone, and of one version only.
         (made / "training_args.bin").unlink(missing_ok=True)
         if self._settings.has_head and self._settings.lora is None and self._card.finished:
@@ -451,10 +459,23 @@ def train(
     model = load_model(card.model, card.settings)
     if card.settings.needs_reference:
         data = with_reference(data, model, card.settings, folder, arguments.device)
+    data, held_out = hold_out(data, card.settings)
+    card = changed(card, examples=len(data.examples))
+    monitor = Monitor(
+        data.examples,
+        held_out,
+        card.settings,
+        objective(card.settings),
+        _collate(tokenizer, card.settings),
+    )
+    last = folder.last_checkpoint()
+    if housekeeping.monitor and last is not None and not housekeeping.shard:
+        monitor.start(model.to(arguments.device))
     if housekeeping.shard:
         model = load_model(card.model, card.settings, shard=processes)
     trainer = TurnTrainer(model, tokenizer, data, card, folder, housekeeping)
-    last = folder.last_checkpoint()
+    if housekeeping.monitor:
+        trainer.add_callback(MonitorCallback(monitor, housekeeping.monitor, trainer.log))
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     return trainer.publish()
 

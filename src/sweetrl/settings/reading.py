@@ -16,6 +16,7 @@ from msgspec.structs import fields
 from sweetrl.errors import ConfigError
 from sweetrl.settings.recipes import Recipe
 from sweetrl.settings.studies import Study, inherited, is_study
+from sweetrl.settings.words import Notice, renamed
 
 T = TypeVar("T", bound=Struct)
 Completion = Callable[[dict[str, Any]], dict[str, Any]]
@@ -26,12 +27,17 @@ DEEPEST = 8
 """Files that may extend one another: more are a circle."""
 
 
-def load_experiment(path: Path, changes: Sequence[str] = ()) -> Recipe | Study:
-    """What a file holds, with `key=value` changes; all its faults are one `ConfigError`."""
+def load_experiment(
+    path: Path, changes: Sequence[str] = (), notice: Notice = lambda _: None
+) -> Recipe | Study:
+    """What a file holds, with `key=value` changes; all its faults are one `ConfigError`.
+
+    `notice` is told of each key that has another name now.
+    """
     content = _changed(path, changes)
     if is_study(content):
-        return _converted(path, content, Study, complete=inherited)
-    return _converted(path, content, Recipe)
+        return _converted(path, content, Study, complete=inherited, notice=notice)
+    return _converted(path, content, Recipe, notice=notice)
 
 
 def load_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
@@ -44,9 +50,31 @@ def load_study(path: Path, changes: Sequence[str] = ()) -> Study:
     return _converted(path, _changed(path, changes), Study, complete=inherited)
 
 
+def current_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a study as an earlier version stored them, as this one would store them."""
+    try:
+        study = msgspec.convert(_current(_given(stored), Study, lambda _: None), Study)
+    except msgspec.ValidationError:
+        return dict(stored)
+    found: dict[str, Any] = msgspec.to_builtins(study)
+    return found
+
+
+def _given(value: Any) -> Any:
+    """What was set: None stood for a default of the command."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _given(each) for key, each in value.items() if each is not None}
+
+
 def _converted(
-    path: Path, content: dict[str, Any], record_type: type[T], complete: Completion = lambda content: content
+    path: Path,
+    content: dict[str, Any],
+    record_type: type[T],
+    complete: Completion = lambda content: content,
+    notice: Notice = lambda _: None,
 ) -> T:
+    content = _current(content, record_type, lambda line: notice(f"{path}: {line}"))
     found = list(faults(content, record_type))
     if not found:
         try:
@@ -119,6 +147,26 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+# ---------------------------------------------------------------- old names
+
+
+def _current(value: Any, wanted: Any, notice: Notice, where: str = "") -> Any:
+    """The same content with every key by its new name."""
+    section = _section(wanted)
+    if section is None or not isinstance(value, dict):
+        return value
+    if get_origin(wanted) is dict:
+        return {name: _current(each, section, notice, f"{where}{name}.") for name, each in value.items()}
+    known = {field.encode_name: field.type for field in fields(section)}
+    content = {}
+    for key, each in value.items():
+        new = key if key in known or renamed(key) not in known else renamed(key)
+        if new != key:
+            notice(f"{where}{key} is called {new} now; the old name will go")
+        content[new] = _current(each, known.get(new), notice, f"{where}{new}.")
+    return content
 
 
 # ---------------------------------------------------------------- faults

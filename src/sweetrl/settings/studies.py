@@ -11,18 +11,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from sweetrl.settings.recipes import (
-    CriticNumbers,
-    DrawSettings,
-    EstimateSettings,
-    Name,
+from sweetrl.settings.recipes import CriticNumbers, EstimateSettings, RankedDrawSettings, TrainNumbers
+from sweetrl.settings.schema import Name, Positive, Section
+from sweetrl.settings.stages import (
+    AgentSettings,
+    CollaboratorSettings,
     PairSettings,
-    PlayerSettings,
-    Positive,
+    Replays,
     RolloutSettings,
     ScoringSettings,
-    Section,
-    TrainNumbers,
     TurnPairSettings,
 )
 
@@ -59,7 +56,7 @@ class StudyCritic(CriticNumbers, frozen=True, kw_only=True):
     """In tables; the name if empty."""
     use: Name | None = None
     """A critic as `sweetrl rank` takes it, which is not trained; all numbers are ignored then."""
-    replays: Annotated[int, Meta(ge=2)] | None = None
+    replays: Replays | None = None
     """An oracle in place of a critic: the values of candidates by so many replays of each."""
     turns: Positive | None = None
     """Of an oracle: only so many turns of the dialogues have values, and are learnt from."""
@@ -130,7 +127,7 @@ class CreditSettings(PartSettings, frozen=True, kw_only=True):
     """Of dialogues that no critic was trained on."""
     turns: Positive
     """Drawn from those dialogues."""
-    replays: Annotated[int, Meta(ge=2)] = 16
+    replays: Replays = 16
     """Dialogues played on from each candidate."""
     critics: tuple[Name, ...]
 
@@ -150,14 +147,14 @@ class Study(Section, frozen=True, kw_only=True):
     seeds: Positive = 1
     """How many runs."""
     tasks: StudyTasks
-    agent: PlayerSettings
-    collaborator: PlayerSettings
+    agent: AgentSettings
+    collaborator: CollaboratorSettings
     rollout: RolloutSettings = RolloutSettings()
     scoring: ScoringSettings = ScoringSettings()
     pairs: PairSettings = PairSettings()
     critic: CriticNumbers = CriticNumbers()
     """What all critics share."""
-    candidates: DrawSettings = DrawSettings()
+    candidates: RankedDrawSettings = RankedDrawSettings()
     turn_pairs: TurnPairSettings = TurnPairSettings()
     """What all methods share."""
     policy: TrainNumbers = TrainNumbers()

@@ -50,7 +50,7 @@ ROWS = [
 
 def test_rows_become_tasks_and_repetitions_are_dropped():
     tasks = list(tasks_of(ROWS, split="train"))
-    assert [(task.kind, task.split, task.request) for task in tasks] == [
+    assert [(task.domain, task.split, task.request) for task in tasks] == [
         ("frontend", "train", "A shop."),
         ("frontend", "train", "A bank."),
     ]

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 from sweetrl.domains.backend.defects import DefectFinder
 from sweetrl.domains.backend.scorer import BackendScorer, Mode
-from sweetrl.domains.scoring import Advance, Defect, ScoringOptions
+from sweetrl.domains.scoring import Advance, Defect, concurrency
 from sweetrl.sandbox import Isolation, Sandbox
+from sweetrl.settings import ScorerSettings
 from sweetrl.types import Task
 
 
@@ -49,13 +51,13 @@ class SandboxScoring:
 
 
 @contextmanager
-def open_sandboxes(options: ScoringOptions) -> Iterator[SandboxScoring]:
+def open_sandboxes(settings: ScorerSettings, _screenshots: Path | None = None) -> Iterator[SandboxScoring]:
     """Sandboxes and scorer for as long as the block lasts."""
-    workers = options.concurrency
-    isolation = None if options.isolation is None else Isolation(options.isolation)
+    workers = concurrency(settings)
+    isolation = None if settings.isolation is None else Isolation(settings.isolation)
     main = Sandbox(workers=workers, isolation=isolation)
     other = Sandbox(workers=workers, isolation=isolation, hash_seed=1)
-    scorer = BackendScorer(main, mode=Mode(options.mode), workers=workers)
+    scorer = BackendScorer(main, mode=Mode(settings.mode), workers=workers)
     try:
         yield SandboxScoring(main, other, scorer, workers)
     finally:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from sweetrl.browser.session import BrowserSession
@@ -10,8 +11,9 @@ from sweetrl.domains.frontend.defects import find_page_defects
 from sweetrl.domains.frontend.layout import LayoutSimilarity
 from sweetrl.domains.frontend.scorer import FrontendScorer
 from sweetrl.domains.frontend.similarity import Similarity
-from sweetrl.domains.scoring import Advance, Defect, ScoringOptions
+from sweetrl.domains.scoring import Advance, Defect, concurrency
 from sweetrl.errors import UsageError
+from sweetrl.settings import ScorerSettings
 from sweetrl.types import Task
 
 _CHECKED_AT_A_TIME = 64
@@ -20,10 +22,10 @@ _CHECKED_AT_A_TIME = 64
 class PageScoring:
     """What it takes to score frontend tasks and to check them."""
 
-    def __init__(self, options: ScoringOptions) -> None:
-        self._folder = options.screenshots
-        self._measure = open_similarity(options.similarity)
-        self.workers = options.concurrency
+    def __init__(self, settings: ScorerSettings, screenshots: Path | None = None) -> None:
+        self._folder = screenshots
+        self._measure = open_similarity(settings.similarity)
+        self.workers = concurrency(settings)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -61,9 +63,9 @@ class PageScoring:
         return found
 
 
-def open_pages(options: ScoringOptions) -> nullcontext[PageScoring]:
+def open_pages(settings: ScorerSettings, screenshots: Path | None) -> nullcontext[PageScoring]:
     """Page scoring as a block; the browsers are started and ended by `opened` and `find_defects`."""
-    return nullcontext(PageScoring(options))
+    return nullcontext(PageScoring(settings, screenshots))
 
 
 def open_similarity(name: str) -> Similarity:
