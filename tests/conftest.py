@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, settings
 
 from sweetrl.cli import console
 from sweetrl.cli.main import run
-from sweetrl.cli.runner import THREADS
 from sweetrl.domains import registry
+from sweetrl.experiments.local import THREADS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 

@@ -13,12 +13,13 @@ PACKAGE = Path(sweetrl.__file__).parent
 
 LAYERS = (
     {"errors", "types"},
-    {"outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
+    {"interrupts", "outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
     {"browser", "models", "sandbox"},
     {"domains"},
     {"dialogue", "evaluation", "executors", "learning", "preferences"},
     {"candidates", "critics"},
-    {"experiments", "integrations", "report", "viewer"},
+    {"api", "report"},
+    {"experiments", "integrations", "viewer"},
     {"cli"},
     {"__main__"},
 )
@@ -110,6 +111,7 @@ def test_importing_the_package_imports_nothing() -> None:
         ("types.py", "from sweetrl.records import open_log", "types imports upwards: records"),
         ("records.py", "import sweetrl.protocols", "records imports sideways: protocols"),
         ("records.py", "from sweetrl import cli", "records imports upwards: cli"),
+        ("experiments/runner.py", "from sweetrl.cli import console", "experiments imports upwards: cli"),
         (
             "evaluation/metrics.py",
             "from sweetrl.dialogue import rules",

@@ -17,7 +17,7 @@ import pytest
 from conftest import Finished
 from models.hostile_server import HostileServer, Trouble, in_thread
 from sweetrl.cli.dialogues import parse_time
-from sweetrl.cli.players import parse_price
+from sweetrl.dialogue.building import parse_price
 from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import UsageError

@@ -84,7 +84,7 @@ def test_a_name_that_resembles_nothing_gets_the_next_step() -> None:
 
 
 def test_a_domain_of_ones_own_module_is_known_once_it_is_used(module: str) -> None:
-    assert registry.use(f"{module}:PARCELS").name == "parcels"
+    assert registry.use_domain(f"{module}:PARCELS").name == "parcels"
     assert registry.find_domain("parcels").reply_limit == 400
     assert [task.id for task in read_tasks("mini-parcels:train:2:9")] == ["p0", "p1"]
 
@@ -94,7 +94,7 @@ def test_tasks_that_name_no_domain_are_of_the_one_in_use(module: str, tmp_path: 
     path.write_text('{"question": "How much?", "price": 7}\n')
     with pytest.raises(DataError, match="name that with --domain"):
         load_tasks(path)
-    domain = registry.use(f"{module}:PARCELS")
+    domain = registry.use_domain(f"{module}:PARCELS")
     [task] = load_tasks(path).values()
     assert task == Task(
         id="raw_test-0",
@@ -107,7 +107,7 @@ def test_tasks_that_name_no_domain_are_of_the_one_in_use(module: str, tmp_path: 
 
 def test_a_line_without_what_the_domain_needs_is_named(module: str, tmp_path: Path) -> None:
     path = tmp_path / "raw.jsonl"
-    registry.use(f"{module}:PARCELS")
+    registry.use_domain(f"{module}:PARCELS")
     path.write_text('{"question": "How much?", "price": "seven"}\n')
     with pytest.raises(DataError, match=r"raw.jsonl:1: Expected `int`, got `str` - at `\$.secret.price`"):
         load_tasks(path)
@@ -131,7 +131,7 @@ def test_the_environment_can_name_domains(module: str, monkeypatch: pytest.Monke
 )
 def test_a_specification_that_is_no_domain_is_told_why(module: str, attribute: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
-        registry.use(f"{module}:{attribute}")
+        registry.use_domain(f"{module}:{attribute}")
 
 
 def test_an_installed_domain_is_found_by_its_entry_point(

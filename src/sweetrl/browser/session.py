@@ -8,9 +8,6 @@ from sweetrl.browser.pool import BrowserPool
 from sweetrl.records import write_atomically
 from sweetrl.types import picture_digest
 
-SCREENSHOTS = "screenshots"
-"""The folder of pictures in a run, each file named by the hash of its content."""
-
 
 class BrowserSession:
     """The browsers of one event loop, and the folder for what they photograph."""

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console, inputs, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import GradingPrompt, Judging
 from sweetrl.cli.domains import DomainOption

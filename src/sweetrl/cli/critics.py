@@ -12,7 +12,7 @@ from sweetrl.errors import MissingExtra, UsageError
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from sweetrl.cli.players import Models
+    from sweetrl.dialogue.building import Models
     from sweetrl.protocols import TurnCritic
 
 KINDS = {
@@ -73,11 +73,11 @@ def open_critic(
 
 def _judge(spec: str, models: "Models", judging: Judging) -> "TurnCritic":
     from sweetrl.candidates.judge import ROUNDS, JudgeCritic
-    from sweetrl.cli.players import Player, read_prompt
+    from sweetrl.dialogue.building import ModelSettings, read_prompt
     from sweetrl.models import FREE
     from sweetrl.types import Sampling
 
-    model = models.of(Player(spec, Sampling(), FREE))
+    model = models.of(ModelSettings(spec, Sampling(), FREE))
     return JudgeCritic(
         model,
         rounds=judging.rounds or ROUNDS,
@@ -93,7 +93,7 @@ def _scripted(name: str) -> "TurnCritic":
 
 
 def _zero(spec: str, prompt_file: Path | None) -> "TurnCritic":
-    from sweetrl.cli.players import read_prompt
+    from sweetrl.dialogue.building import read_prompt
     from sweetrl.models import parse_spec
 
     model = parse_spec(spec)

@@ -15,12 +15,13 @@ from typing import Any
 
 import typer
 
-from sweetrl.browser.session import SCREENSHOTS, BrowserSession
+from sweetrl import interrupts
+from sweetrl.browser.session import BrowserSession
 from sweetrl.candidates.rank import best_candidate
-from sweetrl.cli import console, inputs, interrupts, live
+from sweetrl.cli import console, inputs, live
 from sweetrl.cli.critics import Judging, open_critic
-from sweetrl.cli.players import Models, parse_price, player_of, seat_agent, seat_collaborator
 from sweetrl.dialogue.budget import Budget
+from sweetrl.dialogue.building import Models, build_agent, build_collaborator, model_settings, parse_price
 from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
 from sweetrl.dialogue.rules import Rules
@@ -29,6 +30,7 @@ from sweetrl.domains.leaks.detection import leaks_code
 from sweetrl.domains.registry import only_domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import UsageError
+from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import RecordLog, open_log, unwritable
@@ -108,13 +110,13 @@ async def hold(
     models = Models(_endpoint_options(settings), meter)
     session = BrowserSession(output / SCREENSHOTS, pictures=settings.show == "pictures")
     try:
-        agent, of_agent = seat_agent(
-            player_of(settings.agent, budget.price_agent), domain, _rules(settings), models, tasks
+        agent, of_agent = build_agent(
+            model_settings(settings.agent, budget.price_agent), domain, _rules(settings), models, tasks
         )
         other = None
         if settings.collaborator is not None:
-            other = player_of(settings.collaborator, budget.price_collaborator)
-        collaborator, of_collaborator = seat_collaborator(other, domain, tasks, models, session)
+            other = model_settings(settings.collaborator, budget.price_collaborator)
+        collaborator, of_collaborator = build_collaborator(other, domain, tasks, models, session)
         if settings.rollout.guard:
             collaborator = GuardedCollaborator(collaborator, leaks_code)
         drafts, of_drafts = _drafts(settings, models)

@@ -6,9 +6,9 @@ import typer
 
 
 def _use(spec: str | None) -> str | None:
-    from sweetrl.domains.registry import use
+    from sweetrl.domains.registry import use_domain
 
-    return None if spec is None else use(spec).name
+    return None if spec is None else use_domain(spec).name
 
 
 DomainOption = Annotated[

@@ -6,24 +6,23 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from sweetrl.browser.session import SCREENSHOTS
-from sweetrl.cli import console, inputs, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.dialogues import check, hold
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_of
 from sweetrl.cli.figures import metrics_table
-from sweetrl.cli.judging import Source, judge, opened_bench
+from sweetrl.cli.judging import Source, judge
 from sweetrl.cli.options import FolderOption, TasksOption
-from sweetrl.domains.domain import Domain, FactTracker
-from sweetrl.domains.registry import find_domain
+from sweetrl.domains.domain import Domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.metrics import measure
+from sweetrl.evaluation.tracking import fact_tracker
+from sweetrl.experiments.layout import METRICS, SCREENSHOTS
 from sweetrl.records import read_card, read_records, write_atomically
 from sweetrl.settings import DialogueSettings, ScorerSettings, ScoringSettings
 from sweetrl.types import RunMetrics, Task, Verdict
-
-METRICS = "metrics.json"
 
 
 def evaluate(
@@ -61,7 +60,7 @@ def _scored(
     """Score the dialogues of a folder; the domain of the tasks."""
     dialogues = Source(tasks, None, folder / "episodes.jsonl")
     total, domain = dialogues.validate()
-    with opened_bench(domain, scorer, screenshots=folder / SCREENSHOTS) as bench:
+    with domain.open_scoring(scorer, screenshots=folder / SCREENSHOTS) as bench:
         judge(dialogues, total, folder / "verdicts.jsonl", bench, turn_cost=turn_cost, silent=silent)
     return domain
 
@@ -78,12 +77,6 @@ def _metrics(tasks: dict[str, Task], folder: Path, turn_limit: int) -> RunMetric
         fairness=fairness_of(tasks, episodes, verdicts).metrics,
         run={"rollout": held.config, "score": scored.config, "versions": held.versions},
     )
-
-
-def fact_tracker(tasks: dict[str, Task]) -> FactTracker | None:
-    """What there is to ask in these tasks, where their domain knows it."""
-    domains = {task.domain for task in tasks.values()}
-    return find_domain(domains.pop()).tracker(tasks) if len(domains) == 1 else None
 
 
 def _report(run: RunMetrics, domain: Domain, folder: Path, *, json: bool, quiet: bool) -> None:

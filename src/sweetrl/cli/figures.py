@@ -20,7 +20,6 @@ LABELS = {
     "premature": "premature answers, %",
 }
 LEAKS = "leaking_dialogues"
-EXCUSED = "excused_replies"
 
 
 def percent(metric: "Metric") -> str:

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sweetrl.errors import DataError
-
 if TYPE_CHECKING:
     from sweetrl.types import Episode, Task
 
@@ -45,14 +43,9 @@ def tasks_or_none(source: str | None) -> "dict[str, Task] | None":
 
 def each_episode(path: Path, tasks: "dict[str, Task] | None" = None) -> "Iterator[Episode]":
     """The dialogues of a file in either format, each id once."""
-    from sweetrl.domains.dialogues import read_episodes
-    from sweetrl.records import IdSet
+    from sweetrl.domains.dialogues import distinct_episodes
 
-    seen = IdSet()
-    for episode in read_episodes(path, None if tasks is None else tasks.values()):
-        if not seen.add(episode.id):
-            raise DataError(f"holds two dialogues with the id {episode.id}; ids must differ", path=path)
-        yield episode
+    return distinct_episodes(path, None if tasks is None else tasks.values())
 
 
 def load_episodes(path: Path, tasks: "dict[str, Task] | None" = None) -> "dict[str, Episode]":

@@ -5,28 +5,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import console, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from sweetrl.domains.domain import Domain
     from sweetrl.domains.scoring import ScoringBackend
     from sweetrl.records import RecordLog
-    from sweetrl.settings import ScorerSettings
     from sweetrl.types import Episode, Task, Verdict
-
-
-def opened_bench(
-    domain: "Domain", settings: "ScorerSettings", *, screenshots: Path | None
-) -> "AbstractContextManager[ScoringBackend]":
-    """What scores tasks of a domain, as long as the block lasts; it keeps pictures in `screenshots`, if given."""
-    if domain.scoring is None:
-        raise UsageError(
-            f"{domain.name} tasks have no scorer; `sweetrl episodes import` takes the outcomes that dialogues come with"
-        )
-    return domain.scoring(settings, screenshots)
 
 
 class Source:

@@ -1,4 +1,4 @@
-"""`sweetrl make-model`: the tiny models that ship with the package, made anew from a seed."""
+"""`sweetrl make-model`: tiny models of mini-backend, made from a seed."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,12 +17,22 @@ LINE_EVERY = 100
 
 
 def make_model(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="mini or mini-large.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="mini, mini-large or mini-long.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     *,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same weights.")] = 0,
     steps: Annotated[
         int | None, typer.Option("--steps", min=1, help="Stop early, for a try; the schedule stays.")
+    ] = None,
+    with_reference: Annotated[
+        int | None,
+        typer.Option(
+            "--with-reference",
+            metavar="PERCENT",
+            min=0,
+            max=100,
+            help="Percentage of pre-training dialogues that follow their reference solution; 40 if not given.",
+        ),
     ] = None,
     quiet: QuietFlag = False,
 ) -> None:
@@ -35,6 +45,7 @@ def make_model(
         sweetrl make-model mini --steps 100 -o mini
     """
     import time
+    from dataclasses import replace
 
     from sweetrl.cli import live
     from sweetrl.learning.mini import SIZES, build
@@ -51,4 +62,5 @@ def make_model(
                 f"step {progress.step}/{progress.steps} · loss {progress.loss:.3f} · {live.duration(left)} left"
             )
 
-    build(SIZES[name], output, name=name, seed=seed, observe=observe, stop_after=steps)
+    size = SIZES[name] if with_reference is None else replace(SIZES[name], with_reference=with_reference)
+    build(size, output, name=name, seed=seed, observe=observe, stop_after=steps)

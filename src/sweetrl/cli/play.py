@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.browser.session import SCREENSHOTS, BrowserSession
-from sweetrl.cli import console, interrupts
+from sweetrl import interrupts
+from sweetrl.browser.session import BrowserSession
+from sweetrl.cli import console
 from sweetrl.cli.domains import DomainOption
-from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
+from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
 from sweetrl.errors import SandboxError, UsageError
+from sweetrl.experiments.layout import SCREENSHOTS
 
 if TYPE_CHECKING:
     from sweetrl.browser.session import BrowserSession
@@ -138,15 +140,15 @@ def _seated(
     if seat is Seat.AGENT:
         player = _player(other, COLLABORATOR_SAMPLING)
         person = PersonAgent(_terminal(), _read_file)
-        return person, seat_collaborator(player, domain_of(task), [task], models, session)[0]
-    agent, _ = seat_agent(_player(other, Sampling()), domain_of(task), Rules(), models)
+        return person, build_collaborator(player, domain_of(task), [task], models, session)[0]
+    agent, _ = build_agent(_player(other, Sampling()), domain_of(task), Rules(), models)
     return agent, PersonCollaborator(_terminal())
 
 
-def _player(spec: str, sampling: "Sampling") -> Player:
+def _player(spec: str, sampling: "Sampling") -> ModelSettings:
     from sweetrl.models import FREE
 
-    return Player(spec, sampling, FREE)
+    return ModelSettings(spec, sampling, FREE)
 
 
 def _read_file(name: str) -> str:
@@ -173,21 +175,12 @@ async def _hold(
 ) -> "Episode":
     from contextlib import aclosing
 
-    from sweetrl.dialogue.rollout import roll_out
-    from sweetrl.types import episode_id
+    from sweetrl.dialogue.rollout import Opening, hold_dialogues
 
-    wanted = episode_id(task.id, attempt)
-    episodes = roll_out(
-        [task],
-        agent,
-        collaborator,
-        attempts=attempt + 1,
-        concurrency=1,
-        seed=seed,
-        skip=lambda identity: identity != wanted,
-    )
-    async with aclosing(episodes):
-        return await anext(episodes)
+    held = hold_dialogues(iter([Opening(task, attempt, seed)]), agent, collaborator)
+    async with aclosing(held):
+        _, episode = await anext(held)
+    return episode
 
 
 async def _conclude(

@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from sweetrl.browser.session import SCREENSHOTS
-from sweetrl.cli import console, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.figures import percent_with_interval
-from sweetrl.cli.judging import Source, judge, opened_bench
+from sweetrl.cli.judging import Source, judge
 from sweetrl.cli.options import TasksOption
 from sweetrl.domains.domain import Domain
 from sweetrl.domains.scoring import ScoringBackend
@@ -20,6 +20,7 @@ from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.fairness import FairnessReport
 from sweetrl.evaluation.scores import Summary, summarise
 from sweetrl.evaluation.wins import win_rate
+from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.records import read_records
 from sweetrl.settings import ScorerSettings, ScoringSettings
 from sweetrl.types import Task, Verdict
@@ -79,7 +80,7 @@ def score(
     rivals = None if against is None else list(read_records(against, Verdict))
     silent = quiet or json
     pictures = output.parent / SCREENSHOTS if screenshots else None
-    with opened_bench(about, settings, screenshots=pictures) as bench:
+    with about.open_scoring(settings, screenshots=pictures) as bench:
         speed = judge(source, total, output, bench, turn_cost=scoring.turn_cost, silent=silent)
         judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
         defective = _defective(judged, bench, silent=silent) if check else None

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sweetrl.cli import console, interrupts, outputs
+from sweetrl import interrupts
+from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.settings import SandboxSettings, ScorerSettings

@@ -9,13 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import console, inputs, interrupts, live, progress
+from sweetrl import interrupts
+from sweetrl.cli import console, inputs, live
 from sweetrl.cli.candidates import refuse_other_domain
-from sweetrl.cli.players import read_prompt
+from sweetrl.dialogue.building import read_prompt
 from sweetrl.domains.domain import Domain
 from sweetrl.domains.registry import DEFAULT, find_domain, only_domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import UsageError
+from sweetrl.experiments import progress
 from sweetrl.prompts import Prompt, agent_instructions
 from sweetrl.records import read_records
 from sweetrl.types import EpisodePair, Task, TurnPair, Verdict

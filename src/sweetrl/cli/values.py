@@ -6,15 +6,15 @@ from pathlib import Path
 
 import msgspec
 
+from sweetrl import interrupts
 from sweetrl.browser.session import BrowserSession
-from sweetrl.cli import inputs, interrupts
+from sweetrl.cli import inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.dialogues import load_one_domain
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.filling import Tally, fill, open_output, opened_models
-from sweetrl.cli.judging import opened_bench
 from sweetrl.cli.options import CandidatesOption, EpisodesOption, OutputOption, TasksOption
-from sweetrl.cli.players import player_of, seat_agent, seat_collaborator
+from sweetrl.dialogue.building import build_agent, build_collaborator, model_settings
 from sweetrl.dialogue.rules import Rules
 from sweetrl.dialogue.values import Crossroads, value_turns
 from sweetrl.domains.domain import Domain
@@ -49,7 +49,7 @@ def values(
         --agent mini --collaborator colleague --turns 50 -o values.jsonl
     """
     source = _Source.read(tasks, episodes, candidates).drawn(settings.turns, settings.seed)
-    with opened_bench(source.domain, scorer, screenshots=None) as bench:
+    with source.domain.open_scoring(scorer) as bench:
         tally = interrupts.run(_replay, settings, output, source, bench, quiet=quiet)
     tally.report(json=json, quiet=quiet)
 
@@ -104,9 +104,9 @@ async def _replay(
     tasks = list(source.tasks.values())
     try:
         async with opened_models(tally) as models, bench.opened() as scorer:
-            agent, of_agent = seat_agent(player_of(settings.agent), source.domain, rules, models, tasks)
-            other = player_of(settings.collaborator)
-            collaborator, of_other = seat_collaborator(other, source.domain, tasks, models, session)
+            agent, of_agent = build_agent(model_settings(settings.agent), source.domain, rules, models, tasks)
+            other = model_settings(settings.collaborator)
+            collaborator, of_other = build_collaborator(other, source.domain, tasks, models, session)
             config = recorded(settings) | source.fingerprints | of_agent | of_other | bench.settings
             with open_output(output, TurnValues, command="values", config=config, quiet=quiet) as log:
                 valued = value_turns(

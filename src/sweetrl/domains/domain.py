@@ -11,19 +11,23 @@ The rest of the package asks the domain of a task and knows none of them. `regis
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sweetrl.domains.facts import Fact
-from sweetrl.errors import DataError
+from sweetrl.errors import DataError, UsageError
 from sweetrl.outputs import marked_answer
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.types import Message, Secret, Task
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from sweetrl.browser.session import BrowserSession
     from sweetrl.domains.leaks.detection import Reference
-    from sweetrl.domains.scoring import OpenScoring
+    from sweetrl.domains.scoring import OpenScoring, ScoringBackend
+    from sweetrl.settings import ScorerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +174,16 @@ class Domain:
         if not isinstance(task.secret, self.secret):
             raise DataError(f"task {task.id} is a {task.domain} task, and not one of the domain {self.name}")
         return task.secret
+
+    def open_scoring(
+        self, settings: "ScorerSettings", *, screenshots: Path | None = None
+    ) -> "AbstractContextManager[ScoringBackend]":
+        """What scores tasks of this domain, as long as the block lasts; it may keep pictures in `screenshots`."""
+        if self.scoring is None:
+            raise UsageError(
+                f"{self.name} tasks have no scorer; `sweetrl episodes import` takes the outcomes that they come with"
+            )
+        return self.scoring(settings, screenshots)
 
     def parts_of(self, task: Task) -> Sequence[SecretPart]:
         """The task's secret as people are shown it, the reference first."""

@@ -1,8 +1,8 @@
 """Domains by name: those of the package, those that others have installed, and those of one's own modules.
 
-Another package offers a domain through the entry point group `sweetrl.domains`. Without installing anything, `use`
-takes one by `package.module:OBJECT`, as does the environment variable `SWEETRL_DOMAINS`. A file of tasks can only
-name a domain, never a module: what is read must not choose what is run.
+Another package offers a domain through the entry point group `sweetrl.domains`. Without installing anything,
+`use_domain` takes one by `package.module:OBJECT`, as does the environment variable `SWEETRL_DOMAINS`. A file of tasks
+can only name a domain, never a module: what is read must not choose what is run.
 """
 
 import importlib
@@ -33,7 +33,7 @@ VARIABLE = "SWEETRL_DOMAINS"
 """Specifications `package.module:OBJECT`, separated by commas."""
 
 _in_use: dict[str, Domain] = {}
-"""Those that `use` has loaded, the last one last."""
+"""Those that `use_domain` has loaded, the last one last."""
 
 
 # ---------------------------------------------------------------- finding one
@@ -57,7 +57,7 @@ def domain_of(task: Task) -> Domain:
     return find_domain(task.domain)
 
 
-def use(spec: str) -> Domain:
+def use_domain(spec: str) -> Domain:
     """The domain of a name or of `package.module:OBJECT`, from now on known to this process.
 
     Tasks that name no domain are of the last one used.
@@ -74,7 +74,7 @@ def chosen() -> Domain | None:
 
 
 def forget() -> None:
-    """Undo every `use`."""
+    """Undo every `use_domain`."""
     _in_use.clear()
 
 

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from conftest import CHECKOUT
 from sweetrl.cli.commands import app
-from sweetrl.cli.study import PARTS, Plan, plan
+from sweetrl.experiments.study_plan import PARTS, Plan, plan
 from sweetrl.settings import load_study
 
 STUDY = """

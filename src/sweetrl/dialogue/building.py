@@ -1,11 +1,10 @@
-"""Who takes part: agents and collaborators made from what the command line calls them."""
+"""Agents and collaborators, built from the names that users give them."""
 
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import inputs
 from sweetrl.errors import DataError, UsageError
 from sweetrl.types import Sampling
 
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sweetrl.browser.session import BrowserSession
+    from sweetrl.dialogue.background import Closable
     from sweetrl.dialogue.rules import Rules
     from sweetrl.domains.domain import Domain
     from sweetrl.models import EndpointOptions, Meter, Price
@@ -25,27 +25,21 @@ REPLAY = "replay:"
 
 
 @dataclass(frozen=True)
-class Player:
-    """One side of the dialogues, as asked for."""
+class ModelSettings:
+    """Which model speaks for one side of the dialogues, and how."""
 
     spec: str
+    """`openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`, `mini`, or the name of a scripted agent or collaborator."""
     sampling: Sampling
     price: "Price"
     prompt_file: Path | None = None
 
 
-def player_of(settings: "PlayerSettings", price: str | None = None) -> Player:
+def model_settings(settings: "PlayerSettings", price: str | None = None) -> ModelSettings:
     """One side of the dialogues, from its settings."""
     sampling = Sampling(temperature=settings.temperature, max_tokens=settings.max_tokens)
-    return Player(settings.model, sampling, parse_price(price), inputs.path_of(settings.prompt))
-
-
-class Closable(Protocol):
-    """What a command must release in the end."""
-
-    async def close(self) -> None:
-        """Release it."""
-        ...
+    prompt_file = None if settings.prompt is None else Path(settings.prompt)
+    return ModelSettings(settings.model, sampling, parse_price(price), prompt_file)
 
 
 class Models:
@@ -59,7 +53,7 @@ class Models:
         self._opened: dict[tuple[str, Price], ChatModel] = {}
         self._others: list[Closable] = []
 
-    def of(self, player: Player) -> "ChatModel":
+    def of(self, player: ModelSettings) -> "ChatModel":
         """The model that plays a side."""
         from sweetrl.models import open_model
 
@@ -80,8 +74,8 @@ class Models:
             await each.close()
 
 
-def seat_agent(
-    player: Player, domain: "Domain", rules: "Rules", models: Models, tasks: "Sequence[Task]" = ()
+def build_agent(
+    player: ModelSettings, domain: "Domain", rules: "Rules", models: Models, tasks: "Sequence[Task]" = ()
 ) -> "tuple[Agent, dict[str, Any]]":
     """The agent, and what of it shapes an episode. Only scripted baselines are told of the tasks."""
     from sweetrl.dialogue.agents import ModelAgent
@@ -95,7 +89,7 @@ def seat_agent(
     return agent, _described("agent", agent.name, player, prompt)
 
 
-def _is_scripted(player: Player, domain: "Domain", role: str) -> bool:
+def _is_scripted(player: ModelSettings, domain: "Domain", role: str) -> bool:
     """Whether the domain has a script of this name; refuses that of another domain, and a prompt for it."""
     from sweetrl.domains.registry import all_domains
 
@@ -109,8 +103,8 @@ def _is_scripted(player: Player, domain: "Domain", role: str) -> bool:
     return True
 
 
-def seat_collaborator(
-    player: Player | None,
+def build_collaborator(
+    player: ModelSettings | None,
     domain: "Domain",
     tasks: "list[Task]",
     models: Models,
@@ -143,7 +137,7 @@ def seat_collaborator(
     return collaborator, _described("collaborator", collaborator.name, player, prompt)
 
 
-def _replayed(player: Player, tasks: "list[Task]") -> "tuple[Collaborator, dict[str, Any]]":
+def _replayed(player: ModelSettings, tasks: "list[Task]") -> "tuple[Collaborator, dict[str, Any]]":
     from sweetrl.dialogue.collaborators import ReplayedCollaborator
     from sweetrl.domains.dialogues import read_episodes
 
@@ -162,7 +156,7 @@ def _replayed(player: Player, tasks: "list[Task]") -> "tuple[Collaborator, dict[
     }
 
 
-def _described(role: str, name: str, player: Player, prompt: "Prompt") -> dict[str, Any]:
+def _described(role: str, name: str, player: ModelSettings, prompt: "Prompt") -> dict[str, Any]:
     from sweetrl.types import digest
 
     return {

@@ -35,6 +35,9 @@ NAMES = (
 )
 """All stages that a recipe can have."""
 
+VALUES = "values:"
+"""In place of a critic: a file of true values, which every turn of it is ranked by."""
+
 _UNSENT = {
     "rft": ("launcher", "beta", "nll", "imitation"),
     "critic": ("launcher", "imitation"),
@@ -65,7 +68,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the files of a road are."""
+    """Where the files of a pipeline are."""
 
     episodes: Path
     verdicts: Path
@@ -95,7 +98,7 @@ def places_in(folder: Path) -> Places:
 
 def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
     """What the recipe asks for, in order."""
-    return list(_Road(recipe, places or places_in(Path(recipe.output))).stages())
+    return list(_Pipeline(recipe, places or places_in(Path(recipe.output))).stages())
 
 
 def command_stage(
@@ -128,7 +131,7 @@ def evaluation_stage(
     return command_stage("evaluate", {"tasks": tasks}, settings, recipe.scoring, output=folder, reads=reads)
 
 
-class _Road:
+class _Pipeline:
     def __init__(self, recipe: Recipe, places: Places) -> None:
         self._recipe = recipe
         self._places = places

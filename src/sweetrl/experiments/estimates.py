@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sweetrl.cli.road import Stage
 from sweetrl.errors import SweetError
+from sweetrl.experiments.pipeline import Stage
 from sweetrl.settings import Recipe
 from sweetrl.settings.words import option_value
 
