@@ -57,12 +57,10 @@ def reference() -> str:
 
 def _table(found: dict[str, Any]) -> str:
     rows = "\n".join(f"| `{name}` | {_sentence(each)} |" for name, each in found.items())
-    pages = {"Task": "Fields and formats: [data-formats.md]", "Domain": "How to write one: [domains.md]"}
-    more = next(
-        (f"\n\n{text}({text[text.index('[') + 1 : -1]}).\n" for name, text in pages.items() if name in found),
-        "\n",
-    )
-    return f"| | |\n|---|---|\n{rows}{more}"
+    pages = {"Task": "Fields and formats: [{0}]({0}).", "Domain": "How to write one: [{0}]({0})."}
+    files = {"Task": "data-formats.md", "Domain": "domains.md"}
+    more = next((pages[name].format(files[name]) for name in pages if name in found), "")
+    return f"| | |\n|---|---|\n{rows}\n" + (f"\n{more}\n" if more else "")
 
 
 def _entry(name: str, thing: Any) -> str:
