@@ -1,19 +1,19 @@
 """`sweetrl credit-quality`: how well critics agree with what candidates turned out to be worth."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
+from rich.table import Table
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import NOTHING
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from sweetrl.evaluation.credit import CreditQuality
-    from sweetrl.types import Metric
+from sweetrl.evaluation import credit
+from sweetrl.evaluation.credit import CreditQuality
+from sweetrl.experiments.study_results import valued_turns
+from sweetrl.records import read_records
+from sweetrl.types import Metric, TurnValues
 
 COLUMNS = {
     "spearman": "Spearman",
@@ -47,11 +47,6 @@ def credit_quality(
     Example:
         sweetrl credit-quality ranked.jsonl --values values.jsonl
     """
-    from sweetrl.evaluation import credit
-    from sweetrl.experiments.study_results import valued_turns
-    from sweetrl.records import read_records
-    from sweetrl.types import TurnValues
-
     truth = {each.id: each for each in read_records(values, TurnValues) if each.values is not None}
     qualities = [credit.credit_quality(valued_turns(truth, path), outcome=outcome) for path in ranked]
     halves = (credit.halves(turn, outcome) for turn in truth.values())
@@ -65,9 +60,7 @@ def credit_quality(
             console.note(f"{each.critic}: {each.turns} turns, {each.undecided} more without a difference")
 
 
-def _table(qualities: "list[CreditQuality]") -> "Table":
-    from rich.table import Table
-
+def _table(qualities: list[CreditQuality]) -> Table:
     table = Table(title="agreement with replays, with 95 % intervals", title_justify="left")
     table.add_column("critic")
     for heading in COLUMNS.values():
@@ -77,7 +70,7 @@ def _table(qualities: "list[CreditQuality]") -> "Table":
     return table
 
 
-def _cell(metric: "Metric") -> str:
+def _cell(metric: Metric) -> str:
     if metric.value is None:
         return NOTHING
     return f"{metric.value:.2f} ({metric.low:.2f} to {metric.high:.2f})"

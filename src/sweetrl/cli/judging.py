@@ -1,35 +1,39 @@
 """What `sweetrl score` does: judges each answer or dialogue once, and keeps its verdict at once."""
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
+from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from sweetrl import interrupts
 from sweetrl.cli import console
-from sweetrl.errors import UsageError
-
-if TYPE_CHECKING:
-    from sweetrl.domains.domain import Domain
-    from sweetrl.domains.scoring import ScoringBackend
-    from sweetrl.records import RecordLog
-    from sweetrl.types import Episode, Task, Verdict
+from sweetrl.cli.answers import read_answers
+from sweetrl.domains.dialogues import read_episodes
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.registry import find_domain
+from sweetrl.domains.scoring import ScoringBackend
+from sweetrl.errors import DataError, UsageError
+from sweetrl.evaluation.batches import score_in_order
+from sweetrl.evaluation.turn_cost import PricedScorer
+from sweetrl.records import IdSet, RecordLog, open_log
+from sweetrl.types import Episode, Task, Verdict, digest
 
 
 class Source:
     """The episodes to score, read twice: once to see that all of them are sound, once to score them."""
 
-    def __init__(self, tasks: "dict[str, Task]", answers: Path | None, episodes: Path | None) -> None:
+    def __init__(self, tasks: dict[str, Task], answers: Path | None, episodes: Path | None) -> None:
         if (answers is None) == (episodes is None):
             raise UsageError("give either --answers or --episodes")
         self.tasks = tasks
         self._answers = answers
         self._episodes = episodes
 
-    def __iter__(self) -> "Iterator[tuple[Task, Episode]]":
-        from sweetrl.cli.answers import read_answers
-        from sweetrl.domains.dialogues import read_episodes
-
+    def __iter__(self) -> Iterator[tuple[Task, Episode]]:
         if self._answers is not None:
             episodes = read_answers(self._answers, self.tasks)
         else:
@@ -38,12 +42,8 @@ class Source:
         for episode in episodes:
             yield self.tasks[episode.task_id], episode
 
-    def validate(self) -> "tuple[int, Domain]":
+    def validate(self) -> tuple[int, Domain]:
         """Read everything once; how many there are, and of which domain. Nothing is written before this."""
-        from sweetrl.domains.registry import find_domain
-        from sweetrl.errors import DataError
-        from sweetrl.records import IdSet
-
         seen, domains = IdSet(), set()
         for task, episode in self:
             domains.add(task.domain)
@@ -55,10 +55,7 @@ class Source:
         return len(seen), find_domain(domains.pop())
 
 
-def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
-    from sweetrl.records import open_log
-    from sweetrl.types import Verdict
-
+def _open_verdicts(path: Path, config: dict[str, Any]) -> RecordLog[Verdict]:
     return open_log(
         path,
         Verdict,
@@ -71,7 +68,7 @@ def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
 
 
 def judge(
-    source: Source, total: int, output: Path, bench: "ScoringBackend", *, turn_cost: float = 0.0, silent: bool
+    source: Source, total: int, output: Path, bench: ScoringBackend, *, turn_cost: float = 0.0, silent: bool
 ) -> dict[str, float]:
     """Score what is not yet in the output; how much that was, and how fast."""
     config = {**bench.settings, "tasks": _digest(source.tasks)}
@@ -98,17 +95,11 @@ def judge(
 
 async def _append_verdicts(
     source: Source,
-    bench: "ScoringBackend",
+    bench: ScoringBackend,
     turn_cost: float,
-    log: "RecordLog[Verdict]",
+    log: RecordLog[Verdict],
     advance: Callable[[int], None],
 ) -> None:
-    from contextlib import aclosing
-
-    from sweetrl.evaluation.batches import score_in_order
-    from sweetrl.evaluation.turn_cost import PricedScorer
-    from sweetrl.types import digest
-
     missing = (item for item in source if not log.has(item[1].id, digest(item[1].answer)))
     async with bench.opened() as scorer:
         priced = PricedScorer(scorer, turn_cost) if turn_cost else scorer
@@ -119,12 +110,8 @@ async def _append_verdicts(
                 advance(1)
 
 
-def _digest(tasks: "dict[str, Task]") -> str:
+def _digest(tasks: dict[str, Task]) -> str:
     """A hash of what the tasks ask and test, whatever the file they came in."""
-    import hashlib
-
-    import msgspec
-
     whole = hashlib.sha256()
     for task_id in sorted(tasks):
         whole.update(msgspec.json.encode((task_id, tasks[task_id].request, tasks[task_id].secret)))

@@ -1,11 +1,13 @@
 """`sweetrl make-model`: tiny models of mini-backend, made from a seed."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console, outputs
+from sweetrl.cli import console, live, outputs
 from sweetrl.cli.console import QuietFlag
 from sweetrl.errors import UsageError
 
@@ -44,10 +46,6 @@ def make_model(
     Example:
         sweetrl make-model mini --steps 100 -o mini
     """
-    import time
-    from dataclasses import replace
-
-    from sweetrl.cli import live
     from sweetrl.learning.mini import SIZES, build
 
     if name not in SIZES:
@@ -55,7 +53,7 @@ def make_model(
     outputs.refuse_existing(output, replace=False)
     started = time.monotonic()
 
-    def observe(progress: "Progress") -> None:
+    def observe(progress: Progress) -> None:
         if not quiet and progress.step % LINE_EVERY == 0:
             left = (time.monotonic() - started) / progress.step * (progress.steps - progress.step)
             console.note(

@@ -40,10 +40,7 @@ def quickstart(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="The folder to write; if not given, the one that the recipe names.",
+            "-o", "--output", metavar="DIR", help="The folder to write.", show_default="the recipe's"
         ),
     ] = None,
     fast: Annotated[
@@ -53,11 +50,12 @@ def quickstart(
         bool, typer.Option("--full", help="The whole study: all ablations, five seeds, many hours.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="The same seed gives the same table; 0.")
+        int | None,
+        typer.Option("--seed", min=0, help="The same seed gives the same table.", show_default="0"),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", metavar="N", min=1, help="Stages at a time; as many as cores, at most 4."),
+        typer.Option("--jobs", metavar="N", min=1, help="Stages at a time.", show_default="cores, at most 4"),
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,

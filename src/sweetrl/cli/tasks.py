@@ -1,22 +1,30 @@
 """`sweetrl tasks`: bring tasks in, take them out, look at them, find the defective ones."""
 
 from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from msgspec import to_builtins
+from msgspec.json import Encoder
+from rich.console import RenderableType
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
 
 from sweetrl import interrupts
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
+from sweetrl.domains.registry import all_domains, domain_of, find_domain
+from sweetrl.domains.scoring import Defect
+from sweetrl.domains.sources import load_tasks, read_tasks
+from sweetrl.errors import DataError, UsageError
 from sweetrl.settings import SandboxSettings, ScorerSettings
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from sweetrl.domains.scoring import Defect
-    from sweetrl.types import Task
+from sweetrl.types import Task
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -51,10 +59,6 @@ def import_(
     Example:
         sweetrl tasks import colbench/test.jsonl -o tasks.jsonl
     """
-    from msgspec.json import Encoder
-
-    from sweetrl.domains.sources import read_tasks
-
     encode = Encoder().encode
     if source == "websight":
         from sweetrl.domains.frontend.websight import DATASET, read_websight
@@ -86,12 +90,6 @@ def make(
     Example:
         sweetrl tasks make mini-backend --n 50 --split test -o tasks.jsonl
     """
-    from msgspec.json import Encoder
-
-    from sweetrl.domains.registry import all_domains
-    from sweetrl.domains.sources import read_tasks
-    from sweetrl.errors import UsageError
-
     generators = sorted(each for domain in all_domains() for each in domain.generators)
     if name not in generators:
         raise UsageError(f"there is no generator {name!r}; there is {', '.join(generators)}")
@@ -116,15 +114,10 @@ def export(
     Example:
         sweetrl tasks export tasks.jsonl -o published.jsonl
     """
-    from sweetrl.domains.sources import read_tasks
-
     _write(read_tasks(source), output, _published_line, force=force, json=json)
 
 
-def _published_line(task: "Task") -> bytes:
-    from sweetrl.domains.registry import domain_of
-    from sweetrl.errors import UsageError
-
+def _published_line(task: Task) -> bytes:
     write = domain_of(task).published_line
     if write is None:
         raise UsageError(f"task {task.id}: {task.domain} tasks have no published format")
@@ -150,10 +143,6 @@ def check(
     Example:
         sweetrl tasks check mini-backend:test:50 -o sound.jsonl
     """
-    from msgspec.json import Encoder
-
-    from sweetrl.domains.sources import load_tasks
-
     known = load_tasks(source)
     if output is not None:
         outputs.refuse_existing(output, replace=force)
@@ -171,11 +160,9 @@ def check(
 
 
 def _find_defects(
-    known: "dict[str, Task]", settings: SandboxSettings, advance: Callable[[int], None]
-) -> "Iterator[tuple[str, list[Defect]]]":
+    known: dict[str, Task], settings: SandboxSettings, advance: Callable[[int], None]
+) -> Iterator[tuple[str, list[Defect]]]:
     """The defects of each task, one domain after the other."""
-    from sweetrl.domains.registry import find_domain
-
     options = ScorerSettings(workers=settings.workers, mode=settings.mode, isolation=settings.isolation)
     for name in sorted({task.domain for task in known.values()}):
         scoring = find_domain(name).scoring
@@ -185,10 +172,7 @@ def _find_defects(
                 yield from interrupts.run(bench.find_defects, tasks, advance).items()
 
 
-def _print_defects(known: "dict[str, Task]", defects: "dict[str, list[Defect]]", output: Path | None) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
+def _print_defects(known: dict[str, Task], defects: dict[str, list[Defect]], output: Path | None) -> None:
     if defects:
         table = Table("task", "reason", "test", "detail")
         for found in defects.values():
@@ -202,7 +186,7 @@ def _print_defects(known: "dict[str, Task]", defects: "dict[str, list[Defect]]",
 
 
 def _write(
-    tasks: "Iterable[Task]", output: Path, line_of: "Callable[[Task], bytes]", *, force: bool, json: bool
+    tasks: Iterable[Task], output: Path, line_of: Callable[[Task], bytes], *, force: bool, json: bool
 ) -> None:
     count = outputs.write_lines(output, map(line_of, tasks), replace=force)
     if json:
@@ -228,10 +212,6 @@ def show(
     Example:
         sweetrl tasks show mini-backend:test:10 --n 3 --secret
     """
-    from itertools import islice
-
-    from sweetrl.domains.sources import read_tasks
-
     tasks = read_tasks(source)
     chosen = islice(tasks, n) if task_id is None else [_find(tasks, task_id, source)]
     if json:
@@ -242,11 +222,7 @@ def show(
             console.results().print(panel)
 
 
-def _find(tasks: "Iterable[Task]", task_id: str, source: str) -> "Task":
-    from difflib import get_close_matches
-
-    from sweetrl.errors import DataError
-
+def _find(tasks: Iterable[Task], task_id: str, source: str) -> Task:
     seen = []
     for task in tasks:
         if task.id == task_id:
@@ -257,20 +233,13 @@ def _find(tasks: "Iterable[Task]", task_id: str, source: str) -> "Task":
     raise DataError(f"no task has the id {task_id!r}; {hint}", path=Path(source))
 
 
-def _described(task: "Task", *, secret: bool) -> dict[str, Any]:
+def _described(task: Task, *, secret: bool) -> dict[str, Any]:
     """The task as JSON; of a published line even the unused fields repeat the reference, so they go too."""
-    from msgspec import to_builtins
-
     fields: dict[str, Any] = to_builtins(task)
     return fields if secret else {key: fields[key] for key in ("id", "domain", "split", "request")}
 
 
-def _panels(task: "Task", *, secret: bool) -> "Iterator[RenderableType]":
-    from rich.panel import Panel
-    from rich.text import Text
-
-    from sweetrl.domains.registry import domain_of
-
+def _panels(task: Task, *, secret: bool) -> Iterator[RenderableType]:
     title = " · ".join(filter(None, (task.id, task.domain, task.split)))
     yield Panel(
         Text(_shown(task.request)), title=Text(_shown(title)), title_align="left", border_style="cyan"
@@ -281,10 +250,7 @@ def _panels(task: "Task", *, secret: bool) -> "Iterator[RenderableType]":
         yield _secret_panel(*part)
 
 
-def _secret_panel(title: str, code: str, language: str) -> "RenderableType":
-    from rich.panel import Panel
-    from rich.syntax import Syntax
-
+def _secret_panel(title: str, code: str, language: str) -> RenderableType:
     body = Syntax(_shown(code), language, word_wrap=True, background_color="default")
     return Panel(body, title=title, title_align="left", border_style="red")
 

@@ -17,7 +17,7 @@ from sweetrl.settings.words import option_value
 PAPER_EPOCHS = {"critic": 4, "dpo": 4, "rft": 4, "policy": 1}
 """Paper, table 5, backend."""
 PAPER_BATCHES = {"critic": 8, "dpo": 8, "rft": 32, "policy": 8}
-"""The same."""
+"""Paper, table 5, backend: examples in a step."""
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ class _Counter:
         return Cost(requests=0, tokens=round(tokens * epochs), gpu_hours=self._hours(operations))
 
     def _examples(self, method: str) -> float:
-        """Of one epoch, at most."""
+        """Examples of one epoch, at most."""
         turns, dialogues = self._turns() or 1, self._dialogues() or 1
         return turns * self._recipe.turn_pairs.pairs if method == "policy" else dialogues
 
     def _training_tokens(self, method: str) -> float | None:
-        """Of one epoch, at most: every dialogue is in a pair, every turn has all its pairs."""
+        """Tokens of one epoch, at most: every dialogue is in a pair, every turn has all its pairs."""
         assumed, dialogues, turns = self._assumed, self._dialogues(), self._turns()
         if dialogues is None or turns is None:
             return None
@@ -144,7 +144,7 @@ class _Counter:
         return operations_per_parameter * parameters / (speed * 1e12) / 3600
 
     def _turns(self) -> float | None:
-        """That candidates are drawn for."""
+        """Turns that candidates are drawn for."""
         dialogues, held = self._dialogues(), self._recipe.rollout.attempts
         if dialogues is None:
             return None
@@ -152,7 +152,7 @@ class _Counter:
         return dialogues * share * self._assumed.turns
 
     def _dialogues(self) -> int | None:
-        """On the training tasks."""
+        """Dialogues on the training tasks."""
         if self._recipe.episodes is not None:
             return _lines(self._recipe.episodes)
         tasks = _tasks(self._recipe.tasks.train)

@@ -8,38 +8,35 @@ from sweetrl.experiments.pipeline import Stage
 
 
 @dataclass(frozen=True)
-class StageSkipped:
+class _OfStage:
+    number: int
+    """The place of the stage in the plan, from 0."""
+    stage: Stage
+
+
+@dataclass(frozen=True)
+class StageSkipped(_OfStage):
     """The journal has the stage: it was done before."""
 
-    number: int
-    stage: Stage
-
 
 @dataclass(frozen=True)
-class StageStarted:
+class StageStarted(_OfStage):
     """The stage is about to start, after the servers that it needs."""
 
-    number: int
-    stage: Stage
-
 
 @dataclass(frozen=True)
-class StageFinished:
+class StageFinished(_OfStage):
     """The stage is done and in the journal."""
 
-    number: int
-    stage: Stage
     seconds: float
     some_failed: bool = False
     """Some of its items failed, which is allowed in this run."""
 
 
 @dataclass(frozen=True)
-class StageFailed:
+class StageFailed(_OfStage):
     """The stage ended otherwise. Nothing new starts; the stages beside it run to their end."""
 
-    number: int
-    stage: Stage
     code: int
     """The exit code; that of a signal is negative."""
     beside: tuple[str, ...] = ()
@@ -50,11 +47,8 @@ class StageFailed:
 
 
 @dataclass(frozen=True)
-class StageInterrupted:
+class StageInterrupted(_OfStage):
     """The stage stopped because it was asked to; rerunning the same command resumes it."""
-
-    number: int
-    stage: Stage
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class LocalExecutor:
         logs: bool = False,
         warm: warm_workers.Command | None = None,
     ) -> None:
-        """With `warm`, logged stages are calls of it in forks of a process that has loaded the training stack."""
+        """With `warm`, logged stages call it, in forks of a process that has loaded the training stack."""
         self._folder = folder
         self._jobs = jobs
         self._quiet = quiet

@@ -21,20 +21,20 @@ class Evaluated:
     part: str
     """One of `PARTS`, but not `credit`."""
     name: str
-    """Of the method; for `best_of`, of the critic."""
+    """The name of the method; for `best_of`, of the critic."""
     seed: int
     folder: Path
     tasks: str
-    """Their source."""
+    """The source of the tasks."""
     drafts: int = 1
-    """Of which the critic chose one, for `best_of`."""
+    """Outputs drawn for each turn, of which the critic chose one; for `best_of`."""
     learnt: Path | None = None
-    """The dialogues that it learnt from, for `sizes`."""
+    """The dialogues that the method was trained on, for `sizes`."""
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """What a critic thinks of candidates whose true values are known."""
+    """The file in which a critic ranks candidates whose true values are known."""
 
     critic: str
     seed: int

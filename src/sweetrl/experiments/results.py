@@ -57,7 +57,7 @@ def _write(results: StudyResults, path: Path) -> None:
 
 
 def _gather(results: StudyResults, path: Path) -> StudyResults:
-    """With what earlier runs left beside the page, where the same is kept for later ones."""
+    """The results merged with those of earlier runs, which are kept beside the page."""
     if path.exists():
         try:
             earlier = msgspec.json.decode(path.read_bytes(), type=StudyResults)

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 EVALUATION = "evaluation"
 LOG, CARD = "log.jsonl", "sweetrl.json"
-"""Of a trained model; `learning` defines them, and is too heavy to ask."""
+"""Files of a trained model; `learning` defines them, and is too heavy to import."""
 LEAKS, EXCUSED = "leaking_dialogues", "excused_replies"
 """Metrics of fairness that a report shows, the second one where it is not zero."""
 _HASH = re.compile("[0-9a-f]{16,128}")

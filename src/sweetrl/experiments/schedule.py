@@ -31,7 +31,7 @@ class Schedule:
         self._needs = needs
         self._jobs = jobs
         self._alone = alone
-        """Those that no other may run beside."""
+        """Stages that need the machine to themselves."""
         self.waiting = list(range(len(needs)))
         self.running: set[int] = set()
         self.done: set[int] = set()

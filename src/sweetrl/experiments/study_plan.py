@@ -56,7 +56,7 @@ def plan(study: Study) -> Plan:
 
 
 def parts_of(study: Study) -> list[str]:
-    """Those that the study has."""
+    """The parts that the study has."""
     tables = {method.table for method in study.methods.values()}
     held = {
         "methods": "main" in tables,
@@ -77,7 +77,7 @@ class _Branch:
     data: Path
     """The folder of the dialogues, their pairs and the critics that learnt from them."""
     folder: Path
-    """Of everything that depends on the agent."""
+    """The folder of everything that depends on the agent."""
     tasks: str
     agent: AgentSettings
     held: bool = False
@@ -197,7 +197,7 @@ class _Seed:
         return recipe
 
     def _sweet(self, critic: str) -> Recipe:
-        """Of the paper's method, whether or not the study has it."""
+        """A recipe of the paper's method, whether or not the study has it."""
         method = next(iter(self._study.methods))
         return msgspec.structs.replace(self._recipe(self._own, method, critic), method="sweet")
 

@@ -84,7 +84,7 @@ class _Report:
         )
 
     def _steps(self) -> Iterator[Step]:
-        """Those between methods that the report has."""
+        """The steps between methods that are in the report."""
         names = {each.name for each in self._evaluated}
         return (step for step in self._results.steps if {step.first, step.second} <= names)
 
@@ -97,7 +97,7 @@ class _Report:
 
     @property
     def _folder(self) -> Path:
-        """Of the seed that is shown."""
+        """The folder of the seed that is shown."""
         return Path(self._study.output) / f"seed-{self._seed}"
 
     # -------- runs
@@ -122,7 +122,7 @@ class _Report:
     # -------- credit
 
     def _credited(self, runs: list[Run]) -> list[Run]:
-        """With advantages for the turns of the dialogues that will be shown, if a critic was trained."""
+        """The runs with advantages for the turns of the dialogues that will be shown, if a critic was trained."""
         critic = self._critic()
         if critic is None:
             return runs

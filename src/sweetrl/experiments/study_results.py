@@ -172,7 +172,7 @@ class StudyReader:
                 yield from self._step(self._placed(against), ("ablations", name))
 
     def _step(self, first: tuple[str, str], second: tuple[str, str]) -> Iterator[Step]:
-        """With the seeds that both have, if there are any."""
+        """The step from one method to another, over the seeds that both have."""
         if (tables := self._with_common_seeds(first, second)) is not None:
             yield step(*tables)
 

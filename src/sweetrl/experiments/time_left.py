@@ -49,16 +49,16 @@ class Clock:
     _started: dict[int, float] = field(default_factory=dict)
 
     def start(self, number: int) -> None:
-        """A stage begins."""
+        """A stage starts."""
         self._started[number] = self.now()
 
     def finish(self, number: int) -> None:
-        """It ends."""
+        """A stage is done."""
         self._seconds += self.now() - self._started.pop(number)
         self._worked += self.weights[number]
 
     def share(self, parts: Mapping[int, float]) -> float:
-        """Of all that is done, with these parts of the stages that run."""
+        """The share of all work that is done, given the shares of the stages that run."""
         done = sum(self.weights[number] for number in self.schedule.done)
         return (done + self._weight(parts)) / sum(self.weights)
 
