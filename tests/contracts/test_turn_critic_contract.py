@@ -12,6 +12,8 @@ from transformers import LlamaForCausalLM
 from models.tiny_llama import tiny_config, tiny_tokenizer
 from sweetrl.candidates.judge import JudgeCritic
 from sweetrl.candidates.scripted import critic_named
+from sweetrl.domains.backend.domain import BACKEND
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.errors import ModelError
 from sweetrl.learning.critics import HeadCritic, LogRatioCritic, Reading, tell_secret
 from sweetrl.learning.heads import add_score_head
@@ -19,14 +21,13 @@ from sweetrl.learning.losses import Normalisation
 from sweetrl.learning.settings import CriticKind
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.models.scripted import ScriptedModel
-from sweetrl.prompts import privileged_prompt
 from sweetrl.protocols import BatchCritic, Choice, TokenCritic, TurnCritic
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, Kind, Message, Role, Task
+from sweetrl.types import Message, Role, Task
 
 TASK = Task(
     id="t",
-    kind=Kind.BACKEND,
+    domain="backend",
     request="Write a function that sums the prices.",
     secret=BackendSecret(reference="def f(prices):\n    return sum(prices)\n", tests={"test1": "f([1])"}),
 )
@@ -54,7 +55,7 @@ def tiny_llama(seed: int) -> LlamaForCausalLM:
 def reading() -> Reading:
     return Reading(
         DialogueEncoder(tiny_tokenizer(), max_tokens=500),
-        privileged=partial(tell_secret, privileged_prompt(Kind.BACKEND)),
+        privileged=partial(tell_secret, BACKEND.prompts.privileged),
     )
 
 

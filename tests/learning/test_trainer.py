@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from learning.stored_records import Records
 from models.tiny_gemma2 import save_tiny_gemma2
 from models.tiny_llama import save_tiny_llama
+from sweetrl.domains.backend.domain import BACKEND
 from sweetrl.errors import DataError, TrainingError
 from sweetrl.learning import objectives
 from sweetrl.learning.batches import collate
@@ -30,8 +31,6 @@ from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.settings import CriticKind, LoraSettings, Method, default_settings
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.learning.trainer import Housekeeping, Progress, train
-from sweetrl.prompts import privileged_prompt
-from sweetrl.types import Kind
 
 RECORDS = Records(6)
 SYSTEM = "Be kind."
@@ -48,7 +47,7 @@ def seed_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def examples(model: Path, method: Method, *, branch: bool = True) -> Dataset:
     critic = method is Method.CRITIC
-    prompt = privileged_prompt(Kind.BACKEND)
+    prompt = BACKEND.prompts.privileged
     encoding = Encoding(
         DialogueEncoder(load_tokenizer(str(model)), max_tokens=512),
         system=SYSTEM,
@@ -72,7 +71,7 @@ def run(
     **changes: Any,
 ) -> TrainingCard:
     settings = default_settings(method, **{**QUICK, **changes})
-    prompt = privileged_prompt(Kind.BACKEND).text if method is Method.CRITIC else None
+    prompt = BACKEND.prompts.privileged.text if method is Method.CRITIC else None
     card = TrainingCard(model=str(model), settings=settings, system=SYSTEM, privileged_prompt=prompt)
     with RunFolder(folder) as claimed:
         card = claimed.claim(card)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from learning import tiny_vision
 from learning.tiny_vision import draw
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import DataError, ModelError, UsageError
 from sweetrl.learning.batches import Example, TokenBatch
 from sweetrl.learning.checkpoints import RunFolder, TrainingCard
@@ -27,18 +28,7 @@ from sweetrl.learning.vision import (
     collate_seeing,
     load_seeing_critic,
 )
-from sweetrl.types import (
-    Ending,
-    Episode,
-    EpisodePair,
-    FrontendSecret,
-    Kind,
-    Message,
-    Reply,
-    Role,
-    Task,
-    Turn,
-)
+from sweetrl.types import Ending, Episode, EpisodePair, Message, Reply, Role, Task, Turn
 
 ARCHITECTURES = sorted(tiny_vision.MADE)
 STORED = ("idefics", "llava")
@@ -53,7 +43,7 @@ pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 
 def task(colour: str) -> Task:
     page = FrontendSecret(f"<html>{colour}</html>")
-    return Task(id=colour, kind=Kind.FRONTEND, request="A shop.", secret=page)
+    return Task(id=colour, domain="frontend", request="A shop.", secret=page)
 
 
 def episode(colour: str, attempt: int) -> Episode:

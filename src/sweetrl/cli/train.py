@@ -14,6 +14,7 @@ import typer
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.domains import PromptDomainOption
 from sweetrl.cli.options import AgentPrompt, EpisodesOption
 from sweetrl.cli.options import KnownTasksOption as TasksOption
 from sweetrl.errors import MissingExtra
@@ -25,10 +26,7 @@ app = typer.Typer(
     context_settings=console.GROUP_SETTINGS,
 )
 
-KindOption = Annotated[
-    Literal["backend", "frontend"] | None,
-    typer.Option("--kind", help="Whose prompt the agent gets, if --agent-prompt gives none."),
-]
+KindOption = PromptDomainOption
 PairsOption = Annotated[
     Path, typer.Option("--pairs", metavar="PAIRS", help="Pairs of dialogues, from `sweetrl pairs`.")
 ]

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from sweetrl import interrupts
 from sweetrl.cli import console, inputs, live
-from sweetrl.cli.candidates import refuse_other_kind
+from sweetrl.cli.candidates import refuse_other_domain
 from sweetrl.dialogue.building import read_prompt
-from sweetrl.errors import DataError, UsageError
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.registry import DEFAULT, find_domain, only_domain
+from sweetrl.domains.sources import load_tasks
+from sweetrl.errors import UsageError
 from sweetrl.experiments import progress
-from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
+from sweetrl.prompts import Prompt, agent_instructions
 from sweetrl.records import read_records
-from sweetrl.tasks.sources import load_tasks
-from sweetrl.types import EpisodePair, Kind, Task, TurnPair, Verdict
+from sweetrl.types import EpisodePair, Task, TurnPair, Verdict
 
 if TYPE_CHECKING:
     from sweetrl.cli.train import Common
@@ -91,8 +93,8 @@ def judge(
 
     _check_outcomes(settings["kind"], pairs, verdicts)
     tasks = load_tasks(source)
-    kind = _only_kind(tasks, source)
-    vision = _checked_vision(settings, kind, source)
+    domain = only_domain(tasks.values(), source)
+    vision = _checked_vision(settings, domain, source)
 
     def examples(encoding: "Encoding") -> "Dataset":
         stored = inputs.load_episodes(episodes, tasks)
@@ -101,7 +103,7 @@ def judge(
         assert verdicts is not None
         return scored_dialogues(stored, read_records(verdicts, Verdict), encoding, tasks)
 
-    told = read_prompt(critic_prompt) or privileged_prompt(kind, pictures=vision)
+    told = read_prompt(critic_prompt) or _privileged(domain, vision=vision)
     fields = [] if vision else ["hidden_information"]
     told.check(needed=fields, offered=fields)
     given = {"pairs": pairs, "verdicts": verdicts, "episodes": episodes}
@@ -109,13 +111,18 @@ def judge(
     run.data["tasks"] = inputs.fingerprint_of_tasks(tasks.values())
     run.train(
         examples,
-        system=_system(common, kind, prompt_file, episodes),
+        system=_system(common, domain.name, prompt_file, episodes),
         told=told if settings["privileged"] else None,
         picture=_rendered(common, pairs, tasks) if vision else None,
     )
 
 
-def _checked_vision(settings: dict[str, Any], kind: Kind, source: str) -> bool:
+def _privileged(domain: Domain, *, vision: bool) -> Prompt:
+    pictures = domain.pictures if vision else None
+    return domain.prompts.privileged if pictures is None else pictures.privileged_prompt
+
+
+def _checked_vision(settings: dict[str, Any], domain: Domain, source: str) -> bool:
     """Whether the critic sees; refuses what does not go with it."""
     if not settings["vision"]:
         return False
@@ -123,8 +130,8 @@ def _checked_vision(settings: dict[str, Any], kind: Kind, source: str) -> bool:
         raise UsageError("--vision is for critics with a head on all tokens; give --kind regression too")
     if not settings["privileged"]:
         raise UsageError("a critic that sees is shown the reference; leave out --vision or --blind")
-    if kind is not Kind.FRONTEND:
-        raise UsageError(f"{source}: has backend tasks, and nothing to see; leave out --vision")
+    if domain.pictures is None:
+        raise UsageError(f"{source}: has {domain.name} tasks, and nothing to see; leave out --vision")
     return True
 
 
@@ -195,20 +202,11 @@ def _system(
 ) -> str:
     """The prompt that the agent has when it is sampled from."""
     if kind is None:
-        kind = Kind.BACKEND if tasks is None else _only_kind(load_tasks(tasks), tasks)
+        kind = DEFAULT if tasks is None else only_domain(load_tasks(tasks).values(), tasks).name
     if prompt_file is None and episodes is not None:
-        refuse_other_kind(episodes, "frontend" if kind == Kind.FRONTEND else "backend")
-    prompt = read_prompt(prompt_file) or agent_prompt(Kind(kind))
+        refuse_other_domain(episodes, kind)
+    prompt = read_prompt(prompt_file) or find_domain(kind).prompts.agent
     return agent_instructions(prompt, turn_limit=common.turn_limit)
-
-
-def _only_kind(tasks: dict[str, Task], source: str) -> Kind:
-    kinds = {task.kind for task in tasks.values()}
-    if len(kinds) > 1:
-        raise DataError(
-            f"{source}: holds backend and frontend tasks; a model learns one kind, split the file"
-        )
-    return kinds.pop()
 
 
 class Run:

@@ -22,6 +22,7 @@ from msgspec import Struct
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
+from sweetrl.domains.registry import domain_of, reference_text
 from sweetrl.errors import DataError, ModelError, StageError, UsageError
 from sweetrl.learning.candidates import candidate_logprobs
 from sweetrl.learning.gathering import Gathering
@@ -32,10 +33,10 @@ from sweetrl.learning.settings import CriticKind
 from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates, TooLongError
 from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
 from sweetrl.models.shipped import located
-from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
+from sweetrl.prompts import Prompt, agent_instructions
 from sweetrl.protocols import Choice, TurnCritic
 from sweetrl.records import unreadable, write_atomically
-from sweetrl.types import BackendSecret, Message, Role, Task, TokenCredit, digest
+from sweetrl.types import Message, Role, Task, TokenCredit, digest
 
 CRITIC_CARD = "critic.json"
 UNBOUNDED_CONTEXT = 16384
@@ -91,10 +92,7 @@ def read_critic_card(folder: Path) -> CriticCard:
 
 def tell_secret(prompt: Prompt, task: Task) -> str:
     """What a critic is told of a task."""
-    secret = task.secret
-    return prompt.render(
-        hidden_information=secret.reference if isinstance(secret, BackendSecret) else secret.page
-    )
+    return prompt.render(hidden_information=reference_text(task))
 
 
 def _nothing(_: Task) -> None:
@@ -329,8 +327,8 @@ def load_zero_shot_critic(path: str, *, privileged: Prompt | None = None) -> Log
     window = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     reading = Reading(
         _encoder(path, window or UNBOUNDED_CONTEXT),
-        lambda task: agent_instructions(agent_prompt(task.kind)),
-        lambda task: tell_secret(privileged or privileged_prompt(task.kind), task),
+        lambda task: agent_instructions(domain_of(task).prompts.agent),
+        lambda task: tell_secret(privileged or domain_of(task).prompts.privileged, task),
     )
     told = "" if privileged is None else privileged.text
     name = critic_name(f"zero:hf:{path}", told, model)

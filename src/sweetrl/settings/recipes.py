@@ -148,7 +148,8 @@ class Recipe(Section, frozen=True, kw_only=True):
     """The folder that everything is written in."""
     method: Literal["sweet", "dpo", "rft", "none"] = "sweet"
     """How the policy is trained; `none` evaluates the agent as it is."""
-    kind: Literal["backend", "frontend"] = "backend"
+    kind: Name = "backend"
+    """The domain of the tasks."""
     seed: int = 0
     tasks: TaskFiles
     episodes: Name | None = None
