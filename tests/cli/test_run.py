@@ -2,6 +2,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -19,7 +20,8 @@ from typer.core import TyperGroup
 from conftest import CHECKOUT, Finished
 from sweetrl.cli.commands import app
 from sweetrl.cli.estimates import costs
-from sweetrl.cli.road import NAMES, stages
+from sweetrl.cli.road import stage_names, stages
+from sweetrl.errors import UsageError
 from sweetrl.records import read_records
 from sweetrl.settings import load_recipe
 from sweetrl.types import BackendSecret, Episode, Kind, Task
@@ -103,7 +105,37 @@ def test_the_stages_of_the_paper_s_method_hang_together(recipe: Path) -> None:
 def test_other_methods_need_fewer_stages(recipe: Path, method: str, wanted: list[str]) -> None:
     planned = [stage.name for stage in stages(load_recipe(recipe, [f"method={method}"]))]
     assert planned == [*wanted, "evaluate"]
-    assert set(planned) <= set(NAMES)
+    assert set(planned) <= set(stage_names())
+
+
+def test_an_algorithm_that_learns_from_turn_pairs_needs_the_stages_that_make_them(recipe: Path) -> None:
+    kto, sweet = (
+        {stage.name: stage for stage in stages(load_recipe(recipe, [f"algorithm={name}"]))}
+        for name in ("kto", "sweet")
+    )
+    assert list(kto) == [name.replace("train-policy", "train-kto") for name in sweet]
+    assert kto["train-kto"].inputs == sweet["train-policy"].inputs
+
+
+def test_hyperparameters_of_one_algorithm_reach_its_command(recipe: Path) -> None:
+    changes = ["algorithm=kto", "policy={model='m', imitation=1, options={desirable_weight=1.5}}"]
+    words = stages(load_recipe(recipe, changes))[-2].arguments
+    assert words[words.index("--desirable-weight") + 1] == "1.5"
+    assert "--imitation" not in words
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["algorithm=swet"], "there is no algorithm 'swet'; did you mean 'sweet'?"),
+        (["algorithm=critic"], "trains a critic; choose one that trains a policy"),
+        (["algorithm=kto", "candidates={}", "critic="], "algorithm 'kto' needs a critic"),
+        (["critic.model=m", "candidates.critic=zero:hf:m"], "algorithm 'sweet' needs a critic: either"),
+    ],
+)
+def test_an_algorithm_that_cannot_be_planned_is_refused(recipe: Path, changes: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        stages(load_recipe(recipe, changes))
 
 
 def test_a_value_function_is_trained_without_pairs(recipe: Path) -> None:
@@ -153,7 +185,7 @@ EVERYTHING = (
 )
 
 
-@pytest.mark.parametrize("method", ["sweet", "dpo", "rft", "none"])
+@pytest.mark.parametrize("method", ["sweet", "kto", "dpo", "rft", "none"])
 def test_every_command_of_a_plan_takes_the_options_that_it_is_given(
     recipe: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from conftest import CHECKOUT
 from sweetrl.cli.commands import app
 from sweetrl.cli.study import PARTS, Plan, plan
+from sweetrl.errors import ConfigError
 from sweetrl.settings import load_study
 
 STUDY = """
@@ -100,6 +101,19 @@ def words(planned: Plan, name: str) -> tuple[str, ...]:
 def option(planned: Plan, name: str, option: str) -> str:
     arguments = words(planned, name)
     return arguments[arguments.index(option) + 1]
+
+
+def test_methods_that_cannot_be_planned_are_all_named(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(output=tmp_path / "run"))
+    wrong = ["methods.base.critic=sweet", "methods.sweet.critic=", "methods.rft.learner=rtf"]
+    with pytest.raises(ConfigError) as caught:
+        plan(load_study(path, wrong))
+    assert str(caught.value).split("; methods") == [
+        "methods.base: the algorithm 'none' has no use for a critic",
+        ".rft.algorithm: there is no algorithm 'rtf'; did you mean 'rft'?",
+        ".sweet: the algorithm 'sweet' needs a critic",
+    ]
 
 
 def test_what_methods_share_is_done_once_for_each_seed(planned: Plan) -> None:

@@ -28,7 +28,7 @@ def seed_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_llama(tmp_path_factory.mktemp("seed"))
 
 
-@pytest.mark.parametrize("method", ["rft", "dpo", "critic", "policy"])
+@pytest.mark.parametrize("method", ["rft", "dpo", "critic", "policy", "kto"])
 def test_every_method_leaves_a_finished_model(sweetrl, files: Files, seed_model, tmp_path, method) -> None:
     output = tmp_path / "trained"
     options = ["--model", seed_model, *files.options(method), *QUICK, "-o", output]

@@ -4,28 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import UNSET
+
+from sweetrl.errors import ConfigError
+from sweetrl.learning.algorithm import Algorithm, InputName
+from sweetrl.learning.algorithms import algorithm_named, algorithms
 from sweetrl.settings import CriticSettings, PlayerSettings, Recipe, TrainSettings
 
-NAMES = (
-    "rollout",
-    "score",
-    "pairs",
-    "train-critic",
-    "candidates",
-    "rank",
-    "turn-pairs",
-    "train-policy",
-    "train-dpo",
-    "train-rft",
-    "evaluate",
-)
-"""All stages that a recipe can have."""
+UNTRAINED = "none"
+"""In place of an algorithm: the agent is evaluated as it is."""
 
-_UNSENT = {
-    "rft": ("launcher", "beta", "nll", "imitation"),
-    "critic": ("launcher", "imitation"),
-}
-"""Numbers that a method does not take."""
+_CHOSEN_BY_ALGORITHM = ("beta", "nll", "imitation")
+"""Settings of a recipe that not every algorithm takes."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +69,34 @@ def places_in(folder: Path) -> Places:
     )
 
 
+def stage_names() -> tuple[str, ...]:
+    """All stages that a recipe can have."""
+    trained = (f"train-{name}" for name in algorithms())
+    return ("rollout", "score", "pairs", "candidates", "rank", "turn-pairs", *trained, "evaluate")
+
+
+def policy_algorithm(name: str) -> Algorithm | None:
+    """What a recipe trains its policy by; None if it trains none."""
+    if name == UNTRAINED:
+        return None
+    algorithm = algorithm_named(name)
+    if algorithm.privileged:
+        raise ConfigError(f"algorithm '{name}' trains a critic; choose one that trains a policy")
+    return algorithm
+
+
+def needs_critic(name: str) -> bool:
+    """Whether an algorithm learns from turns that a critic ranked."""
+    algorithm = policy_algorithm(name)
+    return algorithm is not None and "turn_pairs" in algorithm.reads
+
+
 def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
     """What the recipe asks for, in order."""
+    if needs_critic(recipe.algorithm) and (recipe.critic is None) == (recipe.candidates.critic is None):
+        raise ConfigError(
+            f"algorithm '{recipe.algorithm}' needs a critic: either a section [critic] or candidates.critic"
+        )
     return list(_Road(recipe, places or places_in(Path(recipe.output))).stages())
 
 
@@ -119,15 +135,17 @@ class _Road:
     def __init__(self, recipe: Recipe, places: Places) -> None:
         self._recipe = recipe
         self._places = places
+        self._algorithm = policy_algorithm(recipe.algorithm)
+        self._from_turns = needs_critic(recipe.algorithm)
         self._episodes = places.episodes if recipe.episodes is None else Path(recipe.episodes)
 
     def stages(self) -> Iterator[Stage]:
-        if self._recipe.method != "none":
+        if self._algorithm is not None:
             yield from self._data()
-        if self._recipe.method == "sweet":
+        if self._from_turns:
             yield from self._credit()
-        if self._recipe.policy is not None and self._recipe.method != "none":
-            yield self._policy(self._recipe.policy)
+        if self._recipe.policy is not None and self._algorithm is not None:
+            yield self._policy(self._algorithm, self._recipe.policy)
         if self._recipe.tasks.test is not None:
             yield self._evaluation(self._recipe.tasks.test)
 
@@ -157,12 +175,13 @@ class _Road:
     @property
     def _needs_pairs(self) -> bool:
         """Imitation and value functions learn from what each dialogue earned."""
-        return self._recipe.method != "rft" and not self._trains_value
+        reads = {} if self._algorithm is None else self._algorithm.reads
+        return ("pairs" in reads or self._from_turns) and not self._trains_value
 
     @property
     def _trains_value(self) -> bool:
-        recipe = self._recipe
-        return recipe.method == "sweet" and recipe.critic is not None and recipe.critic.kind == "value"
+        critic = self._recipe.critic
+        return self._from_turns and critic is not None and critic.kind == "value"
 
     def _credit(self) -> Iterator[Stage]:
         """From pairs of dialogues to pairs of turns."""
@@ -170,7 +189,7 @@ class _Road:
         if recipe.critic is not None:
             learnt = {"verdicts": places.verdicts} if self._trains_value else {"pairs": places.pairs}
             given = {"tasks": recipe.tasks.train, "episodes": self._episodes, **learnt}
-            yield self._train("critic", recipe.critic, given, places.critic)
+            yield self._train(algorithm_named("critic"), recipe.critic, given, places.critic)
         yield self._candidates()
         yield command_stage(
             "rank",
@@ -219,30 +238,31 @@ class _Road:
             self._places.candidates,
         )
 
-    def _policy(self, settings: TrainSettings) -> Stage:
-        recipe, places = self._recipe, self._places
-        given: dict[str, object] = {
+    def _policy(self, algorithm: Algorithm, settings: TrainSettings) -> Stage:
+        recipe, places, reads = self._recipe, self._places, algorithm.reads
+        files: dict[InputName, object] = {
+            "turn_pairs": places.turn_pairs,
             "tasks": recipe.tasks.train,
             "episodes": self._episodes,
-            "kind": recipe.kind,
+            "pairs": places.pairs,
+            "verdicts": places.verdicts,
         }
-        if recipe.method == "sweet":
-            learnt: dict[str, object] = {"pairs": places.turn_pairs, "kind": recipe.kind}
-            if settings.imitation:
-                learnt |= {"episodes": self._episodes, "verdicts": places.verdicts}
-        elif recipe.method == "dpo":
-            learnt = given | {"pairs": places.pairs}
-            if settings.imitation:
-                learnt |= {"verdicts": places.verdicts}
-        else:
-            learnt = given | {"verdicts": places.verdicts}
-        return self._train(
-            "policy" if recipe.method == "sweet" else recipe.method, settings, learnt, places.policy
-        )
+        imitates = bool(settings.imitation) and "imitation" in algorithm.takes
+        needed = [name for name in files if name in reads and (reads[name].required or name == "tasks")]
+        imitated = [name for name in files if name in reads and name not in needed and imitates]
+        # Journals of earlier runs compare the words of a command in this order.
+        early = [name for name in needed if name in ("turn_pairs", "tasks", "episodes")]
+        late = [name for name in needed if name not in early]
+        given = {
+            **{_option(name): files[name] for name in early},
+            "kind": recipe.kind,
+            **{_option(name): files[name] for name in (*late, *imitated)},
+        }
+        return self._train(algorithm, settings, given, places.policy)
 
     def _evaluation(self, tasks: str) -> Stage:
         recipe, agent, policy = self._recipe, self._recipe.agent, None
-        if recipe.method != "none":
+        if self._algorithm is not None:
             policy = self._places.policy if recipe.policy is not None else None
             model = recipe.evaluation.agent or f"hf:{self._places.policy}"
             agent = PlayerSettings(
@@ -257,23 +277,34 @@ class _Road:
         return Stage("rollout", arguments, _inputs(options), output)
 
     def _train(
-        self, method: str, settings: TrainSettings | CriticSettings, given: dict[str, object], output: Path
+        self,
+        algorithm: Algorithm,
+        settings: TrainSettings | CriticSettings,
+        given: dict[str, object],
+        output: Path,
     ) -> Stage:
-        unsent = _UNSENT.get(method, ("launcher",))
+        unsent = {"launcher", "options", *_CHOSEN_BY_ALGORITHM}.difference(algorithm.takes)
         numbers = {
             "critic-prompt" if name == "prompt" else name.replace("_", "-"): getattr(settings, name)
             for name in settings.__struct_fields__
             if name not in unsent
         }
+        options = {} if settings.options is UNSET else settings.options
+        own = {name.replace("_", "-"): value for name, value in options.items()}
         recipe = self._recipe
         shared = {
             "agent-prompt": recipe.agent.prompt,
             "turn-limit": recipe.rollout.turn_limit,
             "seed": recipe.seed,
         }
-        options = {**given, **numbers, **shared}
-        arguments = ("train", method, *_options(options), "-o", str(output))
-        return Stage(f"train-{method}", arguments, _inputs(options), output, settings.launcher)
+        words = {**given, **numbers, **own, **shared}
+        arguments = ("train", algorithm.name, *_options(words), "-o", str(output))
+        return Stage(f"train-{algorithm.name}", arguments, _inputs(words), output, settings.launcher)
+
+
+def _option(name: str) -> str:
+    """Both kinds of pairs are given as `--pairs`."""
+    return "pairs" if name == "turn_pairs" else name
 
 
 def _dialogue_options(recipe: Recipe, tasks: str, agent: PlayerSettings, attempts: int) -> dict[str, object]:

@@ -168,12 +168,14 @@ def _run_stages(
 def _refuse_unknown_stages(recipe: "Recipe") -> None:
     from difflib import get_close_matches
 
-    from sweetrl.cli.road import NAMES
+    from sweetrl.cli.road import stage_names
+
+    names = stage_names()
 
     for index, server in enumerate(recipe.servers):
-        for name in sorted(set(server.stages).difference(NAMES)):
-            close = get_close_matches(name, NAMES, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(NAMES)}"
+        for name in sorted(set(server.stages).difference(names)):
+            close = get_close_matches(name, names, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}"
             raise ConfigError(f"servers[{index}].stages: there is no stage '{name}'; {hint}")
 
 

@@ -18,8 +18,18 @@ from pathlib import Path
 import msgspec
 
 from sweetrl.cli.rank import VALUES
-from sweetrl.cli.road import Places, Stage, command_stage, evaluation_stage, player_options, stages
+from sweetrl.cli.road import (
+    UNTRAINED,
+    Places,
+    Stage,
+    command_stage,
+    evaluation_stage,
+    needs_critic,
+    player_options,
+    stages,
+)
 from sweetrl.cli.schedule import needs_of
+from sweetrl.errors import ConfigError, UsageError
 from sweetrl.settings import (
     CandidateSettings,
     CriticSettings,
@@ -121,6 +131,8 @@ class Plan:
 
 def plan(study: Study) -> Plan:
     """What the study asks for, in order."""
+    if found := list(_faults(study)):
+        raise ConfigError("; ".join(found))
     planned = Plan()
     seeds = [_Seed(study, seed, planned) for seed in study.run_seeds]
     for part in PARTS:
@@ -154,6 +166,19 @@ def _with_needs(planned: list[Stage], outputs: set[Path]) -> list[int]:
             kept.add(number)
             found.extend(needs[number])
     return sorted(kept)
+
+
+def _faults(study: Study) -> Iterator[str]:
+    """Methods whose algorithm is unknown, lacks a critic or has no use for one."""
+    for name, method in study.methods.items():
+        try:
+            needed = needs_critic(method.algorithm)
+        except UsageError as error:
+            yield f"methods.{name}.algorithm: {error}"
+            continue
+        if needed != (method.critic is not None):
+            needs = "needs a critic" if needed else "has no use for a critic"
+            yield f"methods.{name}: the algorithm '{method.algorithm}' {needs}"
 
 
 @dataclass(frozen=True)
@@ -231,16 +256,16 @@ class _Seed:
         """Add the stages of a method up to its policy, after those of the method that it starts from."""
         method = self._study.methods[name]
         critic = method.critic or ""
-        if method.start is not None:
-            self._learn(branch, method.start)
+        if method.init_from is not None:
+            self._learn(branch, method.init_from)
         recipe, places = self._recipe(branch, name, critic), branch.places(name, critic)
         for stage in stages(recipe, places):
             if stage.name == "rank" and self._study.critics[critic].replays is not None:
                 values = self._oracle(recipe, places, self._study.critics[critic])
                 self._planned.add(values, recipe)
                 self._planned.add(_reading(stage, values.output), recipe)
-            elif stage.output == places.policy and method.start is not None:
-                self._planned.add(_reading(stage, branch.places(method.start, "").policy), recipe)
+            elif stage.output == places.policy and method.init_from is not None:
+                self._planned.add(_reading(stage, branch.places(method.init_from, "").policy), recipe)
             elif stage.name != "evaluate":
                 self._planned.add(stage, recipe)
         return recipe, places
@@ -249,11 +274,11 @@ class _Seed:
         study, settings = self._study, self._study.methods[method]
         chosen = study.critics.get(critic)
         model = branch.agent.model.removeprefix("hf:")
-        if settings.start is not None:
-            model = str(branch.places(settings.start, "").policy)
+        if settings.init_from is not None:
+            model = str(branch.places(settings.init_from, "").policy)
         return Recipe(
             output=study.output,
-            method=settings.learner,
+            algorithm=settings.algorithm,
             kind=study.kind,
             seed=self._seed,
             tasks=TaskFiles(train=branch.tasks, test=study.evaluation_tasks()),
@@ -286,7 +311,7 @@ class _Seed:
     def _sweet(self, critic: str) -> Recipe:
         """Of the paper's method, whether or not the study has it."""
         method = next(iter(self._study.methods))
-        return msgspec.structs.replace(self._recipe(self._own, method, critic), method="sweet")
+        return msgspec.structs.replace(self._recipe(self._own, method, critic), algorithm="sweet")
 
     def _judge(self, name: str) -> dict[str, object]:
         """A critic as options."""
@@ -310,7 +335,7 @@ class _Seed:
         study = self._study
         assert study.best_of is not None
         tasks = study.evaluation_tasks() if study.best_of.tasks is None else study.shared(study.best_of.tasks)
-        untrained = [name for name, method in study.methods.items() if method.learner == "none"]
+        untrained = [name for name, method in study.methods.items() if method.algorithm == UNTRAINED]
         if count == 1 and untrained and tasks == study.evaluation_tasks():
             folder = self._own.places(untrained[0], "").evaluation
         else:

@@ -1,42 +1,58 @@
-"""`sweetrl train`: one command for each method; all share the options of `Common`.
+"""`sweetrl train ALGORITHM`: a command for each algorithm of the registry; all share the options of `Common`.
 
-What they do is in `cli/training.py`, which needs PyTorch.
+`cli/training.py`, which needs PyTorch, runs them.
 """
 
-import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.pairs import EpisodesOption, TasksOption
 from sweetrl.cli.rollout import AgentPrompt
 from sweetrl.errors import MissingExtra
 
+if TYPE_CHECKING:
+    from sweetrl.learning.algorithm import Algorithm
+
+
+class AlgorithmGroup(TyperGroup):
+    """Reads the registry when its commands are asked for: `sweetrl --help` need not wait for it."""
+
+    @property
+    def commands(self) -> dict[str, Any]:
+        """A command for each algorithm."""
+        from sweetrl.learning.algorithms import algorithms
+
+        return {name: command_of(each) for name, each in sorted(algorithms().items())}
+
+    @commands.setter
+    def commands(self, _: object) -> None:
+        """The group is made with an empty list of commands, which is of no use."""
+
+
 app = typer.Typer(
+    cls=AlgorithmGroup,
     help="Train a policy or a critic on stored dialogues.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings=console.GROUP_SETTINGS,
 )
 
-KindOption = Annotated[
-    Literal["backend", "frontend"] | None,
-    typer.Option("--kind", help="Whose prompt the agent gets, if --agent-prompt gives none."),
-]
-PairsOption = Annotated[
-    Path, typer.Option("--pairs", metavar="PAIRS", help="Pairs of dialogues, from `sweetrl pairs`.")
-]
+
+@app.callback()
+def train() -> None:
+    """Train a policy or a critic on stored dialogues."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Common:
-    """The options of every method. None is the paper's value for the method."""
+    """The options of every algorithm. None is the default of the algorithm."""
 
     model: Annotated[
         str, typer.Option("--model", metavar="PATH", help="The seed model: a folder, or a name on the hub.")
@@ -96,175 +112,185 @@ class Common:
     quiet: QuietFlag = False
 
 
-Body = Callable[..., None]
+# ---------------------------------------------------------------- options that not all algorithms have
 
 
-def _method(body: Body) -> Body:
-    """Make a command of a function that takes its own options, and those of `Common` as one argument."""
-    own = [
-        parameter
-        for name, parameter in inspect.signature(body, eval_str=True).parameters.items()
-        if name != "common"
-    ]
-    hints = get_type_hints(Common, include_extras=True)
-    shared = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=hints[field.name],
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+@dataclass(frozen=True)
+class Option:
+    """An option of a command: its name in Python, its type for typer, and its default."""
+
+    name: str
+    annotation: Any
+    default: Any = inspect.Parameter.empty
+
+    def parameter(self) -> inspect.Parameter:
+        """A keyword of the command's function."""
+        return inspect.Parameter(
+            self.name, inspect.Parameter.KEYWORD_ONLY, annotation=self.annotation, default=self.default
         )
-        for field in fields(Common)
-    ]
-
-    @functools.wraps(body)
-    def command(**options: Any) -> None:
-        common = Common(**{parameter.name: options.pop(parameter.name) for parameter in shared})
-        body(**options, common=common)
-
-    command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in [*own, *shared]}
-    del command.__wrapped__  # typer would look there for the signature
-    app.command()(command)
-    return body
 
 
-BetaOption = Annotated[
-    float | None, typer.Option("--beta", min=0, help="How strongly preferences count against the seed model.")
-]
-NllOption = Annotated[float | None, typer.Option("--nll", min=0, help="Weight of imitating what was chosen.")]
-ImitationOption = Annotated[
-    float | None,
-    typer.Option("--imitation", min=0, help="Weight of imitating answers that succeeded, with --verdicts."),
-]
-SuccessesOption = Annotated[
-    Path | None,
-    typer.Option("--verdicts", metavar="VERDICTS", help="Which dialogues succeeded, for --imitation."),
-]
+INPUTS: dict[str, tuple[Any, str, str]] = {
+    "pairs": (Path, "--pairs", "PAIRS"),
+    "turn_pairs": (Path, "--pairs", "TURN_PAIRS"),
+    "episodes": (Path, "--episodes", "EPISODES"),
+    "verdicts": (Path, "--verdicts", "VERDICTS"),
+    "tasks": (str, "--tasks", "TASKS"),
+}
+"""Type, option and placeholder of each input."""
 
-
-@_method
-def rft(
-    *,
-    episodes: EpisodesOption,
-    verdicts: Annotated[Path, typer.Option("--verdicts", metavar="VERDICTS", help="What they earned.")],
-    tasks: TasksOption = None,
-    kind: KindOption = None,
-    agent_prompt: AgentPrompt = None,
-    common: Common,
-) -> None:
-    """Imitate the dialogues that succeeded (rejection fine-tuning)."""
-    _training().imitate(common, episodes, verdicts, tasks, kind, agent_prompt)
-
-
-@_method
-def dpo(
-    *,
-    pairs: PairsOption,
-    episodes: EpisodesOption,
-    tasks: TasksOption = None,
-    kind: KindOption = None,
-    agent_prompt: AgentPrompt = None,
-    beta: BetaOption = None,
-    nll: NllOption = None,
-    imitation: ImitationOption = None,
-    verdicts: SuccessesOption = None,
-    common: Common,
-) -> None:
-    """Prefer whole dialogues to others (multi-turn DPO)."""
-    settings = {"beta": beta, "nll": nll, "imitation": imitation}
-    _training().prefer_dialogues(common, pairs, episodes, verdicts, tasks, kind, agent_prompt, settings)
-
-
-@_method
-def critic(
-    *,
-    pairs: Annotated[
-        Path | None,
-        typer.Option("--pairs", metavar="PAIRS", help="Pairs of dialogues, from `sweetrl pairs`."),
-    ] = None,
-    verdicts: Annotated[
-        Path | None,
-        typer.Option(
-            "--verdicts", metavar="VERDICTS", help="What they earned, for --kind value, in place of pairs."
+SETTINGS = {
+    option.name: option
+    for option in (
+        Option(
+            "beta",
+            Annotated[
+                float | None,
+                typer.Option("--beta", min=0, help="How strongly preferences count against the seed model."),
+            ],
+            None,
         ),
-    ] = None,
-    episodes: EpisodesOption,
-    tasks: Annotated[str, typer.Option("--tasks", metavar="TASKS", help="The tasks, with their references.")],
-    kind: Annotated[
-        Literal["advantage", "value", "regression"],
-        typer.Option("--kind", help="Log-ratios of the model itself, or a head for success or for scores."),
-    ] = "advantage",
-    normalisation: Annotated[
-        Literal["turn_mean", "dialogue_mean", "none"],
-        typer.Option("--normalisation", help="Of the log-ratios of tokens; turn_mean is the paper's."),
-    ] = "turn_mean",
-    vision: Annotated[
-        bool,
-        typer.Option(
-            "--vision",
-            help="Show it the reference page as a picture: a vision-language model, --kind regression.",
+        Option(
+            "nll",
+            Annotated[
+                float | None, typer.Option("--nll", min=0, help="Weight of imitating what was chosen.")
+            ],
+            None,
         ),
-    ] = False,
-    blind: Annotated[bool, typer.Option("--blind", help="Do not show it the reference (ablation).")] = False,
-    plain_reference: Annotated[
-        bool,
-        typer.Option(
-            "--plain-reference",
-            help="Rank turns against the reference model without the reference in its prompt, "
-            "as the published code does.",
+        Option(
+            "imitation",
+            Annotated[
+                float | None,
+                typer.Option(
+                    "--imitation", min=0, help="Weight of imitating answers that succeeded, with --verdicts."
+                ),
+            ],
+            None,
         ),
-    ] = False,
-    critic_prompt: Annotated[
+        Option(
+            "kind",
+            Annotated[
+                Literal["advantage", "value", "regression"],
+                typer.Option(
+                    "--kind", help="Log-ratios of the model itself, or a head for success or for scores."
+                ),
+            ],
+            "advantage",
+        ),
+        Option(
+            "normalisation",
+            Annotated[
+                Literal["turn_mean", "dialogue_mean", "none"],
+                typer.Option(
+                    "--normalisation", help="Of the log-ratios of tokens; turn_mean is the paper's."
+                ),
+            ],
+            "turn_mean",
+        ),
+        Option(
+            "vision",
+            Annotated[
+                bool,
+                typer.Option(
+                    "--vision",
+                    help="Show it the reference page as a picture: a vision-language model, --kind regression.",
+                ),
+            ],
+            default=False,
+        ),
+        Option(
+            "privileged",
+            Annotated[
+                bool,
+                typer.Option(
+                    "--blind",
+                    callback=lambda blind: not blind,
+                    help="Do not show it the reference (ablation).",
+                ),
+            ],
+            default=False,
+        ),
+        Option(
+            "plain_reference",
+            Annotated[
+                bool,
+                typer.Option(
+                    "--plain-reference",
+                    help="Rank turns against the reference model without the reference in its prompt, "
+                    "as the published code does.",
+                ),
+            ],
+            default=False,
+        ),
+    )
+}
+"""Settings that only some algorithms take, by name."""
+
+DOMAIN = Option(
+    "domain",
+    Annotated[
+        Literal["backend", "frontend"] | None,
+        typer.Option("--kind", help="Whose prompt the agent gets, if --agent-prompt gives none."),
+    ],
+    None,
+)
+CRITIC_PROMPT = Option(
+    "critic_prompt",
+    Annotated[
         Path | None,
         typer.Option("--critic-prompt", metavar="FILE", help="Text around {hidden_information}."),
-    ] = None,
-    agent_prompt: AgentPrompt = None,
-    beta: BetaOption = None,
-    nll: NllOption = None,
-    common: Common,
-) -> None:
-    """Learn which turns earn the reward, with the reference in sight."""
-    settings = {
-        "kind": kind,
-        "normalisation": normalisation,
-        "vision": vision,
-        "privileged": not blind,
-        "plain_reference": plain_reference,
-        "beta": beta,
-        "nll": nll,
-    }
-    _training().judge(common, pairs, verdicts, episodes, tasks, agent_prompt, critic_prompt, settings)
-
-
-@_method
-def policy(
-    *,
-    pairs: Annotated[
-        Path, typer.Option("--pairs", metavar="TURN_PAIRS", help="Pairs of turns, from `sweetrl turn-pairs`.")
     ],
-    kind: KindOption = None,
-    agent_prompt: AgentPrompt = None,
-    beta: BetaOption = None,
-    nll: NllOption = None,
-    imitation: ImitationOption = None,
-    episodes: Annotated[
-        Path | None,
-        typer.Option("--episodes", metavar="EPISODES", help="Dialogues to imitate, for --imitation."),
-    ] = None,
-    verdicts: SuccessesOption = None,
-    common: Common,
-) -> None:
-    """Prefer single turns to others, as a critic ranked them (turn-wise DPO)."""
-    settings = {"beta": beta, "nll": nll, "imitation": imitation}
-    _training().prefer_turns(common, pairs, episodes, verdicts, kind, agent_prompt, settings)
+    None,
+)
+AGENT_PROMPT = Option("agent_prompt", AgentPrompt, None)
 
 
-def _training() -> Any:
+def options_of(algorithm: "Algorithm") -> Iterator[Option]:
+    """The options of an algorithm beside those of `Common`."""
+    for read, given in algorithm.reads.items():
+        kind, flag, metavar = INPUTS[read]
+        told = typer.Option(flag, metavar=metavar, help=given.help)
+        if given.required:
+            yield Option(read, Annotated[kind, told])
+        else:
+            yield Option(read, Annotated[kind | None, told], None)
+    if not ("tasks" in algorithm.reads and algorithm.reads["tasks"].required):
+        yield DOMAIN
+    yield from (SETTINGS[name] for name in algorithm.takes)
+    for name, own in algorithm.hyperparameters.items():
+        told = typer.Option(f"--{name.replace('_', '-')}", help=own.help)
+        yield Option(name, Annotated[type(own.default), told], own.default)
+    yield from (CRITIC_PROMPT, AGENT_PROMPT) if algorithm.privileged else (AGENT_PROMPT,)
+
+
+def _common_options() -> Iterator[Option]:
+    hints = get_type_hints(Common, include_extras=True)
+    for field in fields(Common):
+        default = inspect.Parameter.empty if field.default is MISSING else field.default
+        yield Option(field.name, hints[field.name], default)
+
+
+def command_of(algorithm: "Algorithm") -> Any:
+    """The command that trains by an algorithm."""
+    shared, own = list(_common_options()), list(options_of(algorithm))
+
+    def command(**values: Any) -> None:
+        common = Common(**{option.name: values.pop(option.name) for option in shared})
+        _training()(algorithm, common, values)
+
+    parameters = [option.parameter() for option in (*own, *shared)]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    single = typer.Typer(rich_markup_mode=None, add_completion=False)
+    single.command(algorithm.name, help=algorithm.help)(command)
+    return typer.main.get_command(single)
+
+
+def _training() -> Callable[..., None]:
     try:
         from sweetrl.cli import training
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("sweetrl"):
             raise
         raise MissingExtra("training", "train") from error
-    return training
+    return training.train

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sweetrl.evaluation.studies import Curve, Earlier, MethodResult, Missing, Share, Step, StudyResults
+from sweetrl.settings.studies import with_new_names
 
 
 class _Labelled(Protocol):
@@ -149,8 +150,9 @@ def _settings_of(settings: Mapping[str, Any], part: str, name: str) -> dict[str,
     """All that a figure depends on."""
     section = settings.get(part) if part in SECTIONS else None
     method = None if SECTIONS.get(part) == "critics" else settings.get("methods", {}).get(name)
+    method = None if method is None else with_new_names(method)
     critic = name if method is None else method.get("critic")
-    start = method.get("start") if method else None
+    start = method.get("init_from") if method else None
     return {
         **{key: value for key, value in settings.items() if key not in ELSEWHERE},
         "part": {key: value for key, value in (section or {}).items() if key != SECTIONS[part]},

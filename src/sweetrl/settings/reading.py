@@ -15,7 +15,7 @@ from msgspec.structs import fields
 
 from sweetrl.errors import ConfigError
 from sweetrl.settings.recipes import Recipe
-from sweetrl.settings.studies import Study, inherited, is_study
+from sweetrl.settings.studies import OLD_NAMES, Study, inherited, is_study, with_new_names
 
 T = TypeVar("T", bound=Struct)
 Completion = Callable[[dict[str, Any]], dict[str, Any]]
@@ -61,14 +61,34 @@ def _converted(
 
 def _changed(path: Path, changes: Sequence[str]) -> dict[str, Any]:
     content = _content(path)
-    for change in changes:
+    for change in map(_renamed_change, changes):
         _apply(content, change)
-    return content
+    return _renamed(content)
+
+
+def _renamed_change(change: str) -> str:
+    """A `--set` with today's name of its key."""
+    key, equals, text = change.partition("=")
+    *sections, last = key.split(".")
+    if not sections or (sections[0] == "methods" and len(sections) == 2):
+        last = OLD_NAMES.get(last, last)
+    return ".".join([*sections, last]) + equals + text
+
+
+def _renamed(content: dict[str, Any]) -> dict[str, Any]:
+    """The content with today's names for what first-edition files call otherwise."""
+    methods = content.get("methods")
+    if isinstance(methods, dict):
+        renamed = {
+            name: with_new_names(own) if isinstance(own, dict) else own for name, own in methods.items()
+        }
+        return {**content, "methods": renamed}
+    return with_new_names(content) if isinstance(content.get("method"), str) else content
 
 
 def _content(path: Path, depth: int = 1) -> dict[str, Any]:
     """What a file says, and the files that it extends."""
-    own = _parsed(path)
+    own = _renamed(_parsed(path))
     other = own.pop(EXTENDS, None)
     if other is None:
         return own

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -82,6 +82,8 @@ class TrainNumbers(Section, frozen=True, kw_only=True):
     """Split the model over the launcher's processes."""
     save_every: Positive | None = None
     """Steps between checkpoints."""
+    options: dict[str, bool | int | float | str] | UnsetType = UNSET
+    """Hyperparameters that only the algorithm of the run has."""
     launcher: tuple[Name, ...] = ()
     """Words in front of `-m sweetrl`, such as those of torchrun or accelerate; empty for this Python."""
 
@@ -191,8 +193,8 @@ class Recipe(Section, frozen=True, kw_only=True):
 
     output: Name
     """The folder that everything is written in."""
-    method: Literal["sweet", "dpo", "rft", "none"] = "sweet"
-    """How the policy is trained; `none` evaluates the agent as it is."""
+    algorithm: Name = "sweet"
+    """How the policy is trained, as `sweetrl train` calls it; `none` evaluates the agent as it is."""
     kind: Literal["backend", "frontend"] = "backend"
     seed: int = 0
     tasks: TaskFiles
@@ -212,7 +214,7 @@ class Recipe(Section, frozen=True, kw_only=True):
     estimate: EstimateSettings = EstimateSettings()
 
     def __post_init__(self) -> None:
-        if self.method != "none" and self.policy is None:
-            raise ValueError(f"method '{self.method}' trains a policy; add a section [policy] with its model")
-        if self.method == "sweet" and (self.critic is None) == (self.candidates.critic is None):
-            raise ValueError("method 'sweet' needs a critic: either a section [critic] or candidates.critic")
+        if self.algorithm != "none" and self.policy is None:
+            raise ValueError(
+                f"algorithm '{self.algorithm}' trains a policy; add a section [policy] with its model"
+            )

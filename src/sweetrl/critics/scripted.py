@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 
+from sweetrl.critics.critic_type import CriticType
 from sweetrl.errors import UsageError
 from sweetrl.tasks import mini_backend
 from sweetrl.types import BackendSecret, Message, Task
@@ -54,3 +55,10 @@ def critic_named(name: str) -> ScriptedCritic:
     close = difflib.get_close_matches(name, CRITICS, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(CRITICS))}"
     raise UsageError(f"there is no scripted critic '{name}'; {hint}")
+
+
+CRITIC = CriticType(
+    name="scripted",
+    usage="scripted:NAME, a critic without a model",
+    open=lambda name, _tools: critic_named(name),
+)
