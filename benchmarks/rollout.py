@@ -100,7 +100,8 @@ def _response(messages: list[dict[str, str]], seed: int) -> bytes:
     return head.encode() + content
 
 
-def _serve_in_process(port_known: Connection) -> None:
+def serve_in_process(port_known: Connection) -> None:
+    """The server, as a process of its own."""
     asyncio.run(serve(port_known))
 
 
@@ -286,7 +287,7 @@ def main() -> None:
     with spawn.Pool(1) as pool:
         megabytes = pool.apply(peak_mb_with_open_dialogues, (2000,))
     here, there = spawn.Pipe()
-    server = spawn.Process(target=_serve_in_process, args=(there,), daemon=True)
+    server = spawn.Process(target=serve_in_process, args=(there,), daemon=True)
     server.start()
     try:
         results = compare_engines(here.recv())

@@ -693,7 +693,8 @@ def test_reading_takes_the_same_memory_however_many_records_there_are(tmp_path: 
         return peak_memory(lambda: sum(1 for _ in read_records(path, Item)))
 
     read(2_000)
-    assert read(20_000) <= 1.2 * read(2_000)
+    # 18,000 records more have 4 MB. Other threads of the test run may need a few kilobytes meanwhile.
+    assert read(20_000) - read(2_000) <= 100_000
 
 
 def test_writing_and_resuming_take_a_few_bytes_per_record(tmp_path: Path) -> None:

@@ -19,14 +19,14 @@ model = "colleague"
 [critic]
 prompt = "privileged-mini"
 learning_rate = 1e-3
-blind = true
+no_reference = true
 [turn_pairs]
 pairs = 2
 [policy]
 epochs = 3
 beta = 0.5
 [critics.sweet]
-blind = false
+no_reference = false
 [critics.other]
 [methods.base]
 algorithm = "none"
@@ -63,7 +63,7 @@ def test_methods_and_critics_inherit_what_they_do_not_say(file: Path) -> None:
     assert (study.methods["sweet"].policy.beta, study.methods["sweet"].policy.epochs) == (1.0, 3)
     assert study.methods["base"].policy.beta == 0.5
     assert study.methods["sweet"].turn_pairs.pairs == 2
-    assert (study.critics["sweet"].blind, study.critics["other"].blind) == (False, True)
+    assert (study.critics["sweet"].no_reference, study.critics["other"].no_reference) == (False, True)
     assert study.critics["sweet"].learning_rate == 1e-3
 
 

@@ -124,7 +124,7 @@ def test_dialogues_that_failed_are_no_bad_answers_and_are_done_again(
         options = ("--tasks", tasks, *model_on(server), "-o", tmp_path / "run", "--concurrency", 1)
         ended = sweetrl("evaluate", *options, "--request-attempts", 1)
         assert ended.code == 1
-        assert "1 dialogues failed, 0 are unscored; the same command does them again" in ended.err
+        assert "1 dialogues failed, 0 are unscored; rerun the same command to do them again" in ended.err
         some = metrics_in(tmp_path / "run")
         assert (some.dialogues, some.failed, some.metrics["success"].count) == (3, 1, 3)
         assert sweetrl("evaluate", *options, "--request-attempts", 1).code == 0

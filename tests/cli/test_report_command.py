@@ -6,7 +6,7 @@ import pytest
 
 from report.reading import cells, read
 from report.samples import credit, png, records
-from sweetrl.cli.folders import duration, read_log, wall_clock
+from sweetrl.cli.folders import duration, open_runs, read_log, wall_clock
 from sweetrl.errors import DataError
 from sweetrl.types import Metric, Reply, RunMetrics, Screenshots, Turn, picture_digest
 
@@ -264,6 +264,29 @@ def test_logs_are_read_metric_by_metric(tmp_path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"loss": 1, "step": 1}\n[1]\n')
     with pytest.raises(DataError, match=r"bad.jsonl:2"):
         read_log(tmp_path / "bad.jsonl")
+
+
+def test_lines_without_a_loss_are_read_but_the_summary_of_the_run_is_not(tmp_path) -> None:
+    write(
+        tmp_path / "log.jsonl",
+        [{"kl": 0.0, "step": 0}, {"kl": 0.1, "step": 2}, {"train_runtime": 3.0, "step": 2}],
+    )
+    assert read_log(tmp_path / "log.jsonl") == {"kl": ((0, 0.0), (2, 0.1))}
+
+
+def test_the_turns_of_the_evaluation_stand_beside_the_curves_of_the_policy_alone(tmp_path) -> None:
+    folder = write_run(tmp_path / "run", {"train": 0.0})
+    write_run(folder / "evaluation", {"test": 1.0})
+    turns = Metric("turns", 6.54, 6.0, 7.0, 1)
+    metrics = RunMetrics(tasks=1, dialogues=1, failed=0, unscored=0, metrics={"turns": turns})
+    (folder / "evaluation/metrics.json").write_bytes(msgspec.json.encode(metrics))
+    write_model(folder / "critic")
+    policy = write_model(folder / "policy") / "sweetrl.json"
+    policy.write_text(policy.read_text().replace('"critic"', '"policy"'))
+    [opened] = open_runs([str(folder)])
+    facts = {each.label: dict(each.facts) for each in opened.trainings()}
+    assert facts["run/policy"]["turns per dialogue in the evaluation"] == "6.5"
+    assert "turns per dialogue in the evaluation" not in facts["run/critic"]
 
 
 def test_times_are_told_in_words() -> None:

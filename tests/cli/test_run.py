@@ -45,7 +45,7 @@ def recipe(tmp_path: Path) -> Path:
     path = tmp_path / "recipe.toml"
     path.write_text(f"""
 output = "{tmp_path}/run"
-method = "sweet"
+algorithm = "sweet"
 [tasks]
 train = "{tmp_path}/tasks.jsonl"
 test = "{tmp_path}/tasks.jsonl"
@@ -103,7 +103,7 @@ def test_the_stages_of_the_paper_s_method_hang_together(recipe: Path) -> None:
     ],
 )
 def test_other_methods_need_fewer_stages(recipe: Path, method: str, wanted: list[str]) -> None:
-    planned = [stage.name for stage in stages(load_recipe(recipe, [f"method={method}"]))]
+    planned = [stage.name for stage in stages(load_recipe(recipe, [f"algorithm={method}"]))]
     assert planned == [*wanted, "evaluate"]
     assert set(planned) <= set(stage_names())
 
@@ -118,10 +118,10 @@ def test_an_algorithm_that_learns_from_turn_pairs_needs_the_stages_that_make_the
 
 
 def test_hyperparameters_of_one_algorithm_reach_its_command(recipe: Path) -> None:
-    changes = ["algorithm=kto", "policy={model='m', imitation=1, options={desirable_weight=1.5}}"]
+    changes = ["algorithm=kto", "policy={model='m', sft_weight=1, options={desirable_weight=1.5}}"]
     words = stages(load_recipe(recipe, changes))[-2].arguments
     assert words[words.index("--desirable-weight") + 1] == "1.5"
-    assert "--imitation" not in words
+    assert "--sft-weight" not in words
 
 
 @pytest.mark.parametrize(
@@ -171,11 +171,11 @@ def test_options_of_the_recipe_reach_the_commands(recipe: Path) -> None:
 
 
 EVERYTHING = (
-    "method=sweet",
+    "algorithm=sweet",
     "candidates={n=2, concurrency=3, rank_concurrency=1, judge_prompt='recipe.toml', judge_rounds=3}",
-    "critic={model='m', kind='value', normalisation='none', blind=true, plain_reference=true, shard=true}",
-    "policy={model='m', epochs=1, batch_size=2, learning_rate=1e-5, beta=1, nll=0.1, warmup=0.1, floor=0.1, "
-    "max_tokens=9, tokens_per_pass=9, max_steps=9, lora_rank=9, precision='float32', "
+    "critic={model='m', kind='value', normalisation='none', no_reference=true, plain_reference=true, shard=true}",
+    "policy={model='m', epochs=1, batch_size=2, learning_rate=1e-5, beta=1, nll_weight=0.1, warmup=0.1, "
+    "min_lr_ratio=0.1, max_tokens=9, tokens_per_pass=9, max_steps=9, lora_rank=9, precision='float32', "
     "gradient_checkpointing=true, shard=true, save_every=9}",
     "rollout={attempts=2, concurrency=3, turn_limit=4, guard=true}",
     "agent.prompt=recipe.toml",
@@ -192,7 +192,7 @@ def test_every_command_of_a_plan_takes_the_options_that_it_is_given(
     monkeypatch.chdir(recipe.parent)
     commands: Any = typer.main.get_command(app)
     unknown = set()
-    for stage in stages(load_recipe(recipe, [*EVERYTHING, f"method={method}"])):
+    for stage in stages(load_recipe(recipe, [*EVERYTHING, f"algorithm={method}"])):
         command, words = commands, list(stage.arguments)
         while isinstance(command, TyperGroup) and words[0] in command.commands:
             command = command.commands[words.pop(0)]
@@ -263,7 +263,7 @@ def short(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, tuple[st
 
     whole = road.stages
     monkeypatch.setattr(road, "stages", lambda loaded: whole(loaded)[:1])
-    return recipe, ("run", str(recipe), "--set", "method=none")
+    return recipe, ("run", str(recipe), "--set", "algorithm=none")
 
 
 def test_stages_run_and_are_not_run_again(sweetrl: Sweetrl, short: tuple[Path, tuple[str, ...]]) -> None:
@@ -278,6 +278,18 @@ def test_stages_run_and_are_not_run_again(sweetrl: Sweetrl, short: tuple[Path, t
     again = sweetrl(*command)
     assert "evaluate: done before" in again.err
     assert not written.exists()
+
+
+def test_a_stage_that_was_done_with_its_defaults_spelled_out_is_done(
+    sweetrl: Sweetrl, short: tuple[Path, tuple[str, ...]]
+) -> None:
+    recipe, command = short
+    assert sweetrl(*command).code == 0
+    journal = recipe.parent / "run" / "run.json"
+    entries = json.loads(journal.read_text())
+    entries[0]["arguments"][1:1] = ["--attempts", "1", "--seed", "0"]
+    journal.write_text(json.dumps(entries))
+    assert "evaluate: done before" in sweetrl(*command).err
 
 
 def test_a_stage_that_was_done_otherwise_is_an_error(
@@ -383,7 +395,7 @@ def test_a_server_that_does_not_come_up_is_one_line(
 @pytest.fixture
 def endless(recipe: Path) -> Iterator["subprocess.Popen[str]"]:
     """A run in the middle of a stage that would take very long, in a session of its own."""
-    changes = ("--set", "method=none", "--set", "evaluation.attempts=9000")
+    changes = ("--set", "algorithm=none", "--set", "evaluation.attempts=9000")
     words = [sys.executable, "-m", "sweetrl", "run", str(recipe), *changes]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         written = recipe.parent / "run" / "evaluation" / "episodes.jsonl"

@@ -43,30 +43,30 @@ use = "zero:mini"
 replays = 2
 turns = 5
 [methods.base]
-learner = "none"
+algorithm = "none"
 [methods.rft]
-learner = "rft"
+algorithm = "rft"
 [methods.dpo]
-learner = "dpo"
+algorithm = "dpo"
 [methods.sweet]
-learner = "sweet"
+algorithm = "sweet"
 critic = "sweet"
 [methods.again]
-learner = "sweet"
+algorithm = "sweet"
 critic = "sweet"
 policy = {{ beta = 3.0 }}
 [methods.value]
-learner = "sweet"
+algorithm = "sweet"
 critic = "value"
 [methods.zero]
-learner = "sweet"
+algorithm = "sweet"
 critic = "zero"
 [methods.oracle]
-learner = "sweet"
+algorithm = "sweet"
 critic = "oracle"
 table = "ablations"
 [methods.alone]
-learner = "none"
+algorithm = "none"
 single_turn = true
 table = "ablations"
 [best_of]
@@ -260,7 +260,7 @@ def test_a_part_may_have_the_first_seeds_alone(tmp_path: Path) -> None:
 def test_a_method_that_starts_from_another_waits_for_its_policy_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     text = STUDY.format(output=tmp_path / "run")
-    path.write_text(text.replace('learner = "dpo"', 'learner = "dpo"\nstart = "rft"'))
+    path.write_text(text.replace('algorithm = "dpo"', 'algorithm = "dpo"\ninit_from = "rft"'))
     planned = plan(load_study(path))
     written: set[Path] = set()
     for stage in planned.stages:

@@ -309,7 +309,7 @@ def test_a_model_that_is_no_critic_is_refused(seed_model: Path) -> None:
         load_critic(seed_model)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b'{"kind": "best", "max_tokens": 1}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"kind": 3, "max_tokens": 1}', b"\xff"])
 def test_a_broken_card_is_one_clear_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / CRITIC_CARD).write_bytes(content)
     with pytest.raises(DataError, match=r"critic.json: not the card of a critic: [^\n]+$"):

@@ -27,10 +27,10 @@ SETTINGS: dict[str, Any] = {
     "tasks": {"train": "t"},
     "critics": {"sweet": {"epochs": 2}, "blind": {"blind": True}},
     "methods": {
-        "base": {"learner": "none", "critic": None},
-        "dpo": {"learner": "dpo", "critic": None},
-        "sweet": {"learner": "sweet", "critic": "sweet"},
-        "blind": {"learner": "sweet", "critic": "blind"},
+        "base": {"algorithm": "none", "critic": None},
+        "dpo": {"algorithm": "dpo", "critic": None},
+        "sweet": {"algorithm": "sweet", "critic": "sweet"},
+        "blind": {"algorithm": "sweet", "critic": "blind"},
     },
     "best_of": {"n": [1, 4], "critics": ["sweet", "blind"]},
     "sizes": {"tasks": ["s"], "methods": ["dpo"]},
@@ -186,12 +186,24 @@ def changed(results: StudyResults, **settings: Any) -> StudyResults:
     return replace(results, settings=SETTINGS | settings)
 
 
+def test_a_setting_that_an_earlier_version_did_not_have_changes_nothing_unless_it_is_set(
+    now: StudyResults, earlier: StudyResults
+) -> None:
+    def with_field(value: float | None) -> StudyResults:
+        settings = {**now.settings, "policy": {"held_out": value}}
+        return replace(now, settings=settings)
+
+    before = replace(earlier, settings={**earlier.settings, "policy": {}})
+    assert gathered(with_field(None), before).earlier == gathered(now, earlier).earlier != ()
+    assert gathered(with_field(0.1), before).earlier == ()
+
+
 def test_other_settings_of_all_are_another_study(now: StudyResults, earlier: StudyResults) -> None:
     assert gathered(now, changed(earlier, tasks={"train": "u"})) == now
 
 
 def test_other_settings_of_one_method_leave_that_one_out(now: StudyResults, earlier: StudyResults) -> None:
-    methods = SETTINGS["methods"] | {"dpo": {"learner": "dpo", "critic": None, "epochs": 9}}
+    methods = SETTINGS["methods"] | {"dpo": {"algorithm": "dpo", "critic": None, "epochs": 9}}
     both = gathered(now, changed(earlier, methods=methods))
     assert list(both.methods) == ["base", "sweet", "blind"]
     assert [(each.first, each.second) for each in both.steps] == [("base", "sweet"), ("sweet", "blind")]
@@ -199,7 +211,7 @@ def test_other_settings_of_one_method_leave_that_one_out(now: StudyResults, earl
 
 
 def test_another_start_makes_another_method(now: StudyResults, earlier: StudyResults) -> None:
-    methods = {**SETTINGS["methods"], "dpo": {**SETTINGS["methods"]["dpo"], "start": "base"}}
+    methods = {**SETTINGS["methods"], "dpo": {**SETTINGS["methods"]["dpo"], "init_from": "base"}}
     now, earlier = (replace(each, settings={**SETTINGS, "methods": methods}) for each in (now, earlier))
     assert gathered(now, earlier).methods["dpo"] == earlier.methods["dpo"]
     methods = {**methods, "base": {**methods["base"], "policy": {"epochs": 3}}}

@@ -89,17 +89,23 @@ def seed_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_llama(tmp_path_factory.mktemp("seed"))
 
 
-def run(model: Path, folder: Path, tokens_per_pass: int) -> list[dict[str, float]]:
+def run(model: Path, folder: Path, tokens_per_pass: int, held_out: float = 0.0) -> list[dict[str, float]]:
     tokenizer = load_tokenizer(str(model))
     encoding = Encoding(DialogueEncoder(tokenizer, max_tokens=512), system="Be kind.", branch=True)
     data: Dataset = kto.examples(Given(turn_pairs=RECORDS.turn_pairs), encoding)
     settings = default_settings(
-        "kto", learning_rate=1e-3, batch_size=8, epochs=2, max_tokens=512, tokens_per_pass=tokens_per_pass
+        "kto",
+        learning_rate=1e-3,
+        batch_size=8,
+        epochs=2,
+        max_tokens=512,
+        tokens_per_pass=tokens_per_pass,
+        held_out=held_out,
     )
     with RunFolder(folder) as claimed:
         train(data, tokenizer, claimed.claim(TrainingCard(model=str(model), settings=settings)), claimed)
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return [line for line in lines if "loss" in line]
+    return [line for line in lines if "loss" in line or "held_out_loss" in line]
 
 
 def test_it_learns_and_the_baseline_is_that_of_the_step_whatever_a_pass_holds(
@@ -111,3 +117,12 @@ def test_it_learns_and_the_baseline_is_that_of_the_step_whatever_a_pass_holds(
     for ours, theirs in zip(whole, parts, strict=True):
         assert theirs["baseline"] == pytest.approx(ours["baseline"], abs=1e-2)
         assert theirs["loss"] == pytest.approx(ours["loss"], abs=1e-3)
+
+
+def test_the_loss_of_tasks_that_it_does_not_learn_from_is_half_a_weight_at_first(
+    seed_model: Path, tmp_path: Path
+) -> None:
+    measured = [line for line in run(seed_model, tmp_path, 20_000, 0.5) if "held_out_loss" in line]
+    # Before the first step all log-ratios are zero, and sigmoid(0) is a half.
+    assert measured[0]["held_out_loss"] == pytest.approx(0.5, abs=1e-4)
+    assert measured[-1]["held_out_loss"] < 0.5

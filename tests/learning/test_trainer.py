@@ -26,12 +26,13 @@ from sweetrl.learning.datasets import (
     successful_dialogues,
     turn_pairs,
 )
-from sweetrl.learning.loading import load_tokenizer
+from sweetrl.learning.loading import load_model, load_tokenizer
 from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.objectives import Outcome
+from sweetrl.learning.run_options import Housekeeping, Progress
 from sweetrl.learning.settings import CriticKind, LoraSettings
 from sweetrl.learning.tokens import DialogueEncoder
-from sweetrl.learning.trainer import Housekeeping, Progress, train
+from sweetrl.learning.trainer import train
 from sweetrl.prompts import privileged_prompt
 from sweetrl.types import Kind
 
@@ -200,6 +201,24 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
     kept = weights(tmp_path / "checkpoints" / "checkpoint-3")
     assert all(torch.isfinite(weight).all() for weight in kept.values())
     assert not (tmp_path / "model.safetensors").exists()
+
+
+def test_a_gradient_that_is_no_number_stops_the_run_before_it_changes_a_weight(
+    seed_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[Any] = []
+
+    def load(*arguments: Any, **options: Any) -> Any:
+        model = load_model(*arguments, **options)
+        next(model.parameters()).register_hook(lambda gradient: gradient * math.nan)
+        loaded.append((model, [weight.detach().clone() for weight in model.parameters()]))
+        return model
+
+    monkeypatch.setattr("sweetrl.learning.trainer.load_model", load)
+    with pytest.raises(TrainingError, match=r"the gradient is not a number in step 1"):
+        run(seed_model, tmp_path, "rft")
+    [(model, before)] = loaded
+    assert all(torch.equal(now, then) for now, then in zip(model.parameters(), before, strict=True))
 
 
 def test_a_checkpoint_of_another_architecture_is_refused(seed_model: Path, tmp_path: Path) -> None:

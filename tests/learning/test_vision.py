@@ -20,9 +20,10 @@ from sweetrl.learning.checkpoints import RunFolder, TrainingCard
 from sweetrl.learning.datasets import Dataset, dialogue_pairs
 from sweetrl.learning.heads import SCORE_HEAD_FILE, add_score_head, candidate_scores, turn_scores
 from sweetrl.learning.pictures import PictureReader, load_pictures
+from sweetrl.learning.run_options import Housekeeping
 from sweetrl.learning.settings import CriticKind, LoraSettings
 from sweetrl.learning.tokens import EncodedSequence
-from sweetrl.learning.trainer import Housekeeping, train
+from sweetrl.learning.trainer import train
 from sweetrl.learning.vision import (
     VisionEncoder,
     VisionEncoding,

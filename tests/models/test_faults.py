@@ -1,18 +1,21 @@
+import errno
+import json
+import ssl
 import time
 from email.utils import formatdate
+from types import SimpleNamespace
 
-import httpx2
+import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sweetrl.models.faults import fault_of, fault_of_status, seconds_to_wait
-from sweetrl.models.http1 import NoSocketLeft, Untrusted
+from sweetrl.models.transport import Reply, ReplyTooLarge
 
 
 def kind(status: int, body: object = None, **headers: str) -> str:
-    content = {"content": body} if isinstance(body, bytes) else {"json": body}
-    return fault_of_status(httpx2.Response(status, headers=headers, **content)).kind
+    return fault_of_status(Reply(status, headers, json.dumps(body).encode())).kind
 
 
 @pytest.mark.parametrize(
@@ -77,8 +80,8 @@ def test_a_prompt_that_a_filter_stops_is_recognised(status: int, error: dict[str
     ],
 )
 def test_other_complaints_are_not_about_the_words(status: int, said: str) -> None:
-    response = httpx2.Response(status, json={"error": {"message": said}})
-    assert not fault_of_status(response).by_words
+    reply = Reply(status, {}, json.dumps({"error": {"message": said}}).encode())
+    assert not fault_of_status(reply).by_words
 
 
 @pytest.mark.parametrize(
@@ -99,39 +102,49 @@ def test_other_complaints_are_not_about_the_words(status: int, said: str) -> Non
     ],
 )
 def test_a_status_says_whether_asking_again_may_help(status: int, expected: str, final: bool) -> None:
-    fault = fault_of_status(httpx2.Response(status))
+    fault = fault_of_status(Reply(status, {}, b""))
     assert (fault.kind, fault.final) == (expected, final)
 
 
 def test_only_overload_makes_us_send_less() -> None:
-    shrinking = [code for code in range(400, 600) if fault_of_status(httpx2.Response(code)).overload]
+    shrinking = [code for code in range(400, 600) if fault_of_status(Reply(code, {}, b"")).overload]
     assert shrinking == [429, 503, 504, 529]
 
 
 def test_a_timeout_makes_us_send_less_and_is_not_repeated_often() -> None:
-    for error in (TimeoutError(), httpx2.ConnectTimeout("late")):
+    for error in (TimeoutError(), aiohttp.ConnectionTimeoutError("late")):
         fault = fault_of(error)
         assert (fault.kind, fault.overload, fault.costly) == ("timeout", True, True)
 
 
 def test_a_broken_connection_says_nothing_about_load_unless_sockets_run_out() -> None:
-    assert not fault_of(httpx2.ReadError("reset")).overload
-    assert fault_of(NoSocketLeft("none left")).overload
+    host = SimpleNamespace(host="h", port=80, ssl=True)
+    assert not fault_of(aiohttp.ServerDisconnectedError()).overload
+    assert not fault_of(aiohttp.ClientConnectorError(host, OSError(errno.ECONNREFUSED, "refused"))).overload
+    fault = fault_of(aiohttp.ClientConnectorError(host, OSError(errno.EMFILE, "too many")))
+    assert (fault.kind, fault.overload, fault.final) == ("connection", True, False)
 
 
 def test_a_server_that_nobody_vouches_for_is_not_asked_again() -> None:
-    fault = fault_of(Untrusted("self-signed"))
+    host = SimpleNamespace(host="h", port=443, is_ssl=True)
+    refused = ssl.SSLCertVerificationError("self-signed certificate")
+    fault = fault_of(aiohttp.ClientConnectorCertificateError(host, refused))
     assert (fault.kind, fault.final) == ("certificate", True)
+    assert "self-signed" in fault.detail
+
+
+def test_a_reply_that_is_too_large_has_a_kind_of_its_own() -> None:
+    assert fault_of(ReplyTooLarge("too large")).kind == "reply_too_large"
 
 
 def test_an_empty_account_is_not_asked_again() -> None:
-    fault = fault_of_status(httpx2.Response(429, json={"error": {"code": "insufficient_quota"}}))
+    fault = fault_of_status(Reply(429, {}, b'{"error": {"code": "insufficient_quota"}}'))
     assert (fault.kind, fault.final) == ("quota", True)
 
 
 @given(st.one_of(st.binary(max_size=200), st.sampled_from([b"[]", b"[1]", b"null", b'{"error": [1]}', b"3"])))
 def test_any_body_of_an_error_is_survived(body: bytes) -> None:
-    assert fault_of_status(httpx2.Response(500, content=body)).kind == "server"
+    assert fault_of_status(Reply(500, {}, body)).kind == "server"
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_an_unknown_script_is_a_usage_error() -> None:
 
 @pytest.mark.parametrize(
     ("spec", "packages", "extra"),
-    [("openai:m@http://h/v1", ["httpx2"], "serve"), ("hf:some/model", ["torch", "transformers"], "train")],
+    [("openai:m@http://h/v1", ["aiohttp"], "serve"), ("hf:some/model", ["torch", "transformers"], "train")],
 )
 def test_a_missing_package_names_the_extra_to_install(
     monkeypatch: pytest.MonkeyPatch, spec: str, packages: list[str], extra: str
@@ -108,7 +108,7 @@ def test_a_missing_package_names_the_extra_to_install(
 def test_naming_a_model_loads_nothing_heavy() -> None:
     program = (
         "import sys, sweetrl.models; sweetrl.models.parse_spec('openai:m@http://h/v1');"
-        "print(sorted({'openai', 'httpx2', 'torch', 'transformers', 'pydantic', 'numpy'} & set(sys.modules)))"
+        "print(sorted({'openai', 'aiohttp', 'torch', 'transformers', 'pydantic', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -175,6 +175,25 @@ def test_training_curves_are_drawn_by_step_the_important_ones_first():
     assert len(shown.all("svg", "lines")) == 4
 
 
+def test_what_shows_collapse_has_plots_of_its_own_however_much_else_was_logged():
+    logged = dict.fromkeys(("loss", "accuracy", "margin", "nll", "other"), ((1, 1.0), (2, 0.5)))
+    watched = {
+        "kl": ((0, 0.0), (2, 0.3)),
+        "turn_tokens": ((0, 9.0), (2, 2.0)),
+        "chosen_turn_tokens": ((0, 4.0), (2, 4.0)),
+        "held_out_loss": ((0, 1.0), (2, 0.9)),
+    }
+    found = curves(Training("policy", logged | watched))[4:]
+    assert [figure.title for figure in found] == [
+        "KL to the base model, nats per token",
+        "tokens per turn",
+        "held-out loss",
+    ]
+    assert [series.label for series in found[1].series] == ["written by the model", "chosen in the data"]
+    shown = section(ReportContents("t", trainings=(Training("policy", logged | watched),)), "training")
+    assert "written by the model" in shown.text
+
+
 def test_long_curves_become_means_over_stretches():
     points = [(step, float(step % 10)) for step in range(1, 10_001)]
     shown = thinned(points)

@@ -1,80 +1,55 @@
 """`sweetrl candidates`: what else an agent might have said at each turn of stored dialogues."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import typer
 
+from sweetrl.candidates.sample import sample_candidates, stored_turns
 from sweetrl.cli import inputs, interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.pairs import EpisodesOption, TasksOption
-from sweetrl.cli.rollout import (
-    AgentMaxTokens,
-    AgentOption,
-    AgentPrompt,
-    AgentTemperature,
-    TurnLimitOption,
-)
+from sweetrl.cli.filling import Tally, fill, open_output, opened_models
+from sweetrl.cli.options import EpisodesOption, KnownTasksOption, OutputOption
+from sweetrl.cli.players import player_of, seat_agent
+from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sweetrl.cli.filling import Tally
-    from sweetrl.cli.players import Player
-    from sweetrl.types import Episode, Task
+from sweetrl.records import card_path, read_card
+from sweetrl.settings import SamplingSettings, recorded
+from sweetrl.types import CandidateSet, Episode, Kind
 
 KindName = Literal["backend", "frontend"]
 KindOption = Annotated[
     KindName, typer.Option("--kind", help="Which prompt the agent gets, if --agent-prompt gives none.")
 ]
-ConcurrencyOption = Annotated[
-    int, typer.Option("--concurrency", min=1, help="Turns that are under way at a time, at most.")
-]
 
 
 def candidates(
     episodes: EpisodesOption,
-    agent: AgentOption,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="CANDIDATES", help="The file to write.")],
+    output: OutputOption,
+    settings: SamplingSettings,
     *,
-    tasks: TasksOption = None,
-    n: Annotated[int, typer.Option("--n", min=1, help="Candidates for each turn.")] = 16,
-    attempts: Annotated[
-        int | None, typer.Option("--attempts", min=1, help="Only for the first N dialogues on each task.")
-    ] = None,
+    tasks: KnownTasksOption = None,
     kind: KindOption = "backend",
-    seed: Annotated[int, typer.Option("--seed", help="The same seed draws the same candidates.")] = 0,
-    agent_temperature: AgentTemperature = 1.0,
-    agent_max_tokens: AgentMaxTokens = 1024,
-    agent_prompt: AgentPrompt = None,
-    turn_limit: TurnLimitOption = 10,
-    concurrency: ConcurrencyOption = 64,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
     """Draw candidates for every turn of stored dialogues.
 
-    The agent is given what it had seen at that turn, and nothing else. The same command again does what is
-    missing or failed.
-    """
-    from sweetrl.cli.players import Player
-    from sweetrl.models import FREE
-    from sweetrl.types import Sampling
+    The agent is given what it had seen at that turn, and nothing else. Rerun the same command to do what is missing or
+    failed.
 
-    if agent_prompt is None:
+    Example:
+        sweetrl candidates --episodes run/episodes.jsonl --agent mini --n 8 -o candidates.jsonl
+    """
+    if settings.agent.prompt is None:
         refuse_other_kind(episodes, kind)
-    sampling = Sampling(temperature=agent_temperature, max_tokens=agent_max_tokens)
-    player = Player(agent, sampling, FREE, agent_prompt)
-    draw = _Draw(episodes, tasks, player, kind, turn_limit, n, attempts, seed, concurrency)
-    interrupts.run(draw.into, output, quiet=quiet).report(json=json, quiet=quiet)
+    tally = interrupts.run(_draw, settings, episodes, tasks, Kind(kind), output, quiet=quiet)
+    tally.report(json=json, quiet=quiet)
 
 
 def refuse_other_kind(episodes: Path, kind: KindName) -> None:
     """Dialogues of ours say on their run card which prompt they were held with."""
-    from sweetrl.records import card_path, read_card
-
     if not card_path(episodes).is_file():
         return
     used = str(read_card(episodes).config.get("agent_prompt", ""))
@@ -83,61 +58,30 @@ def refuse_other_kind(episodes: Path, kind: KindName) -> None:
             raise UsageError(f"{episodes}: held with the prompt {used.split()[0]}; give --kind {other}")
 
 
-@dataclass(frozen=True)
-class _Draw:
-    """What is to be drawn from whom."""
+async def _draw(
+    settings: SamplingSettings, episodes: Path, source: str | None, kind: Kind, output: Path, *, quiet: bool
+) -> Tally:
+    """Add the candidates that the file `output` lacks."""
+    tasks = inputs.tasks_or_none(source)
 
-    episodes: Path
-    tasks: str | None
-    player: "Player"
-    kind: KindName
-    turn_limit: int
-    """Of the dialogues: part of what the agent is told."""
-    n: int
-    attempts: int | None
-    """Dialogues on each task that candidates are drawn for; None for all."""
-    seed: int
-    concurrency: int
+    def dialogues() -> Iterator[Episode]:
+        most = settings.draw.attempts
+        stored = inputs.each_episode(episodes, tasks)
+        return (episode for episode in stored if most is None or episode.attempt < most)
 
-    async def into(self, output: Path, *, quiet: bool) -> "Tally":
-        """Add the candidates that the file `output` lacks."""
-        from sweetrl.candidates.sample import sample_candidates, stored_turns
-        from sweetrl.cli.filling import Tally, fill, open_output, opened_models
-        from sweetrl.cli.players import seat_agent
-        from sweetrl.dialogue.rules import Rules
-        from sweetrl.types import CandidateSet, Kind
-
-        tasks = inputs.tasks_or_none(self.tasks)
-        total = sum(1 for _ in stored_turns(self._dialogues(tasks)))
-        tally = Tally(output, "turns")
-        async with opened_models(tally) as models:
-            agent, settings = seat_agent(
-                self.player, Kind(self.kind), Rules(turn_limit=self.turn_limit), models
+    total = sum(1 for _ in stored_turns(dialogues()))
+    tally, rules = Tally(output, "turns"), Rules(turn_limit=settings.turn_limit)
+    async with opened_models(tally) as models:
+        agent, of_agent = seat_agent(player_of(settings.agent), kind, rules, models)
+        config = {"episodes": inputs.fingerprint(episodes), **recorded(settings), **of_agent}
+        with open_output(output, CandidateSet, command="candidates", config=config, quiet=quiet) as log:
+            drawn = sample_candidates(
+                dialogues(),
+                agent,
+                n=settings.draw.n,
+                seed=settings.seed,
+                concurrency=settings.draw.concurrency,
+                skip=log.has,
             )
-            with open_output(
-                output, CandidateSet, command="candidates", config=self._config() | settings, quiet=quiet
-            ) as log:
-                drawn = sample_candidates(
-                    self._dialogues(tasks),
-                    agent,
-                    n=self.n,
-                    seed=self.seed,
-                    concurrency=self.concurrency,
-                    skip=log.has,
-                )
-                await fill(log, drawn, tally, total=total, quiet=quiet)
-        return tally
-
-    def _dialogues(self, tasks: "dict[str, Task] | None") -> "Iterator[Episode]":
-        for episode in inputs.each_episode(self.episodes, tasks):
-            if self.attempts is None or episode.attempt < self.attempts:
-                yield episode
-
-    def _config(self) -> dict[str, Any]:
-        config = {
-            "episodes": inputs.fingerprint(self.episodes),
-            "turn_limit": self.turn_limit,
-            "n": self.n,
-            "seed": self.seed,
-        }
-        return config if self.attempts is None else config | {"attempts": self.attempts}
+            await fill(log, drawn, tally, total=total, quiet=quiet)
+    return tally

@@ -1,42 +1,67 @@
-"""The commands of `sweetrl`.
+"""The commands of `sweetrl`: each is a function in the module of its name, which is imported when it is called."""
 
-Each of them is a plain function in a file of its own, registered below in one line. Those files import nothing heavy
-at the top, so that every `--help` answers at once.
-"""
-
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
 
 import typer
 
-from sweetrl.cli import (
-    candidates,
-    compare,
-    console,
-    credit,
-    credit_quality,
-    doctor,
-    episodes,
-    evaluate,
-    fairness,
-    make_model,
-    pairs,
-    play,
-    quickstart,
-    rank,
-    report,
-    rollout,
-    score,
-    select,
-    tasks,
-    train,
-    turn_pairs,
-    values,
-)
-from sweetrl.cli import run as run_command
+from sweetrl.cli.console import GROUP_SETTINGS
+from sweetrl.cli.groups import LazyGroup, load_command
+
+PANELS = {
+    "Start": {
+        "quickstart": "Train SWEET-RL and its baselines on a laptop.",
+        "play": "Take part in a dialogue at the terminal.",
+        "doctor": "Show what this machine can do and what it lacks.",
+    },
+    "Evaluate": {
+        "evaluate": "Run dialogues, score them and report the metrics.",
+        "compare": "Compare runs on the same tasks with the first one.",
+        "report": "Write one HTML page about one or more runs.",
+        "fairness": "Check whether the collaborator of a run was fair.",
+    },
+    "Explain": {
+        "credit": "Tell which turns of dialogues earned or lost the outcome.",
+    },
+    "Train": {
+        "run": "Run all stages of a recipe or a study.",
+        "train": "Train a policy or a critic on stored dialogues.",
+    },
+    "Pipeline stages": {
+        "rollout": "Run dialogues between an agent and a collaborator.",
+        "score": "Score answers: code by hidden tests, pages by similarity.",
+        "pairs": "Pair dialogues on the same task, one of which ended better.",
+        "candidates": "Draw candidates for every turn of stored dialogues.",
+        "rank": "Let a critic that sees the reference rank the candidates.",
+        "turn-pairs": "Pair the candidates of each turn, to train a policy on.",
+    },
+    "Data": {
+        "tasks": "Make, import, export, show and check tasks.",
+        "episodes": "Import, export and show dialogues.",
+        "select": "Copy the records that are on some tasks.",
+    },
+    "Research": {
+        "values": "Measure what candidates are worth by replaying them.",
+        "credit-quality": "Measure critics against the values that replays found.",
+        "make-model": "Train a tiny language model on scripted dialogues.",
+    },
+}
+"""What `sweetrl --help` lists. The sentence is the first one of the command's own help."""
+
+
+class Commands(LazyGroup):
+    """All commands."""
+
+    panels: ClassVar = PANELS
+
 
 # Plain help: drawing it with rich would double the time that it takes.
 app = typer.Typer(
-    name="sweetrl", add_completion=False, rich_markup_mode=None, context_settings=console.GROUP_SETTINGS
+    name="sweetrl",
+    cls=Commands,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings=GROUP_SETTINGS,
 )
 
 
@@ -48,7 +73,8 @@ def root(
 ) -> None:
     """Train and evaluate language-model agents that work with a person over many turns.
 
-    Each command reads record files and writes one: tasks, episodes, verdicts, and so on.
+    Each command reads record files and writes one: tasks, episodes, verdicts, and so on. Begin with
+    `sweetrl quickstart`; `sweetrl COMMAND --help` has an example of each.
     """
     if version:
         from importlib.metadata import version as installed_version
@@ -59,25 +85,8 @@ def root(
         typer.echo(context.get_help())
 
 
-app.add_typer(tasks.app, name="tasks")
-app.command()(score.score)
-app.command()(doctor.doctor)
-app.command()(rollout.rollout)
-app.add_typer(episodes.app, name="episodes")
-app.command()(fairness.fairness)
-app.command()(evaluate.evaluate)
-app.command()(compare.compare)
-app.command()(play.play)
-app.command()(pairs.pairs)
-app.command()(candidates.candidates)
-app.command()(rank.rank)
-app.command()(turn_pairs.turn_pairs)
-app.add_typer(train.app, name="train")
-app.command()(credit.credit)
-app.command()(report.report)
-app.command()(make_model.make_model)
-app.command()(values.values)
-app.command()(credit_quality.credit_quality)
-app.command()(select.select)
-app.command()(run_command.run)
-app.command()(quickstart.quickstart)
+def preload(arguments: Sequence[str]) -> None:
+    """Import the command that is about to be called."""
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    if any(name in panel for panel in PANELS.values()):
+        load_command(name)

@@ -36,6 +36,9 @@ def compare(
 
     The difference on each task is what counts: its mean has a 95 % interval over tasks, and p is how likely
     chance alone makes it as large.
+
+    Example:
+        sweetrl compare run-base run-trained
     """
     from sweetrl.evaluation.compare import compare_runs
 

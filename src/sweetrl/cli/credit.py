@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sweetrl.cli import console, inputs, interrupts
-from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.critics import CriticOption, CriticPrompt, GradingPrompt, Judging
+from sweetrl.cli.critics import GradingPrompt, Judging
+from sweetrl.cli.options import OutputOption
 from sweetrl.errors import UsageError
+from sweetrl.settings import CriticChoice
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,10 +28,9 @@ def credit(
     dialogues: Annotated[
         Path, typer.Option("--dialogues", metavar="DIALOGUES", help="Published dialogues, or our episodes.")
     ],
-    critic: CriticOption,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="CREDIT", help="The file to write.")],
+    output: OutputOption,
+    settings: CriticChoice,
     *,
-    critic_prompt: CriticPrompt = None,
     tasks: Annotated[
         str | None,
         typer.Option("--tasks", metavar="TASKS", help="The tasks; published dialogues carry their own."),
@@ -40,18 +40,20 @@ def credit(
         bool, typer.Option("--tokens", help="Show which words earned it, where the critic can tell.")
     ] = False,
     judge_prompt: GradingPrompt = None,
-    concurrency: ConcurrencyOption = 8,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Give each turn of stored dialogues an advantage, and each token where the critic can tell.
+    """Tell which turns of dialogues earned or lost the outcome.
 
-    An advantage above zero brought the dialogue closer to the reference, one below led it astray. The same
-    command again does what is missing or failed.
+    Each turn gets an advantage, and each token where the critic can tell. An advantage above zero brought the dialogue
+    closer to the reference, one below led it astray. Rerun the same command to do what is missing or failed.
+
+    Example:
+        sweetrl credit --dialogues run/episodes.jsonl --tasks mini-backend:train:20 --critic zero:mini -o credit.jsonl
     """
     source = _Dialogues(dialogues, tasks)
-    judging = Judging(grading=judge_prompt, telling=critic_prompt)
-    tally = interrupts.run(_credit, source, critic, judging, output, concurrency=concurrency, quiet=quiet)
+    judging = Judging(grading=judge_prompt, telling=inputs.path_of(settings.critic_prompt))
+    tally = interrupts.run(_credit, source, settings, judging, output, quiet=quiet)
     if not json:
         for table in _tables(source, output, show, tokens=tokens):
             console.results().print(table)
@@ -89,7 +91,7 @@ class _Dialogues:
 
 
 async def _credit(
-    dialogues: _Dialogues, spec: str, judging: Judging, output: Path, *, concurrency: int, quiet: bool
+    dialogues: _Dialogues, settings: CriticChoice, judging: Judging, output: Path, *, quiet: bool
 ) -> "Tally":
     from sweetrl.candidates.credit import credit_turns
     from sweetrl.candidates.sample import stored_turns
@@ -100,10 +102,10 @@ async def _credit(
     total = sum(1 for _ in stored_turns(episode for _, episode in dialogues))
     tally = Tally(output, "turns")
     async with opened_models(tally) as models:
-        critic, settings = open_critic(spec, models, judging)
-        config = {**dialogues.fingerprint(), **settings}
+        critic, of_critic = open_critic(settings.critic, models, judging)
+        config = {**dialogues.fingerprint(), **of_critic}
         with open_output(output, TurnCredit, command="credit", config=config, quiet=quiet) as log:
-            credited = credit_turns(dialogues, critic, concurrency=concurrency, skip=log.has)
+            credited = credit_turns(dialogues, critic, concurrency=settings.concurrency, skip=log.has)
             await fill(log, credited, tally, total=total, quiet=quiet)
     return tally
 

@@ -43,8 +43,11 @@ def credit_quality(
 ) -> None:
     """Measure critics against the values that replays found.
 
-    Only turns that are in both files count. The last line is what half of the replays knows of the other half:
+    Only turns that are in both files count. The last line is the split-half reliability of the replays:
     noise keeps even a perfect critic from 1.
+
+    Example:
+        sweetrl credit-quality ranked.jsonl --values values.jsonl
     """
     from sweetrl.evaluation import credit
     from sweetrl.records import read_records

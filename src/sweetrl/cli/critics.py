@@ -13,35 +13,9 @@ if TYPE_CHECKING:
     from sweetrl.critics.critic_type import CriticTools, Picture
     from sweetrl.protocols import ChatModel, TurnCritic
 
-CriticOption = Annotated[
-    str,
-    typer.Option(
-        "--critic",
-        metavar="CRITIC",
-        help="The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL, scripted:NAME or length.",
-    ),
-]
-CriticPrompt = Annotated[
-    Path | None,
-    typer.Option(
-        "--critic-prompt", metavar="FILE", help="Text around {hidden_information}, for a critic zero:hf:PATH."
-    ),
-]
-
-
-ComparingPrompt = Annotated[
-    Path | None,
-    typer.Option(
-        "--judge-prompt", metavar="FILE", help="How a judge is asked to compare {first} and {second}."
-    ),
-]
 GradingPrompt = Annotated[
     Path | None,
     typer.Option("--judge-prompt", metavar="FILE", help="How a judge is asked to grade {output}."),
-]
-RoundsOption = Annotated[
-    int | None,
-    typer.Option("--judge-rounds", min=1, help="A judge has each candidate meet twice as many others; 2."),
 ]
 
 

@@ -5,9 +5,9 @@ Everything that shapes an episode goes into the run card, so that a resumed run 
 
 import asyncio
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ import typer
 from sweetrl.candidates.rank import best_candidate
 from sweetrl.cli import console, inputs, interrupts, live
 from sweetrl.cli.critics import Judging, open_critic
-from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
+from sweetrl.cli.players import Models, parse_price, player_of, seat_agent, seat_collaborator
 from sweetrl.cli.studio import SCREENSHOTS, Studio
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.guard import GuardedCollaborator
@@ -29,64 +29,58 @@ from sweetrl.evaluation.leaks import leaks_code
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import RecordLog, open_log, unwritable
+from sweetrl.settings import BudgetSettings, DialogueSettings
 from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import Ending, Episode, Kind, Task, episode_id
 
+NO_BUDGET = BudgetSettings()
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """All options of the command but where things come from and go to."""
 
-    agent: Player
-    collaborator: Player | None
-    guard: bool
-    best_of: int
-    critic: str | None
-    critic_prompt: Path | None
-    pictures: bool
-    turn_limit: int
-    single_turn: bool
-    attempts: int
-    concurrency: int
-    seed: int
-    max_tokens: int | None = None
-    max_cost: float | None = None
-    seconds: float | None = None
-    request_timeout: float
-    request_attempts: int
+def check(settings: DialogueSettings, budget: BudgetSettings = NO_BUDGET) -> None:
+    """Refuse settings that contradict each other."""
+    alone = settings.single_turn
+    if settings.collaborator is None and not alone:
+        raise UsageError("nobody to talk to; give a --collaborator, or --single-turn")
+    if settings.collaborator is not None and alone:
+        raise UsageError("a single turn is never replied to; leave out --collaborator or --single-turn")
+    if settings.rollout.guard and alone:
+        raise UsageError("a single turn has no collaborator to guard; leave out --guard or --single-turn")
+    if (settings.best_of > 1) != (settings.critic is not None):
+        raise UsageError("--best-of needs a critic and a critic needs drafts; give --best-of and --critic")
+    prices = map(parse_price, (budget.price_agent, budget.price_collaborator))
+    if budget.max_cost is not None and not any(price.prompt or price.completion for price in prices):
+        raise UsageError("--max-cost needs prices; give --price-agent or --price-collaborator")
+    if budget.time_limit is not None:
+        parse_time(budget.time_limit)
 
-    def check(self) -> None:
-        """Refuse options that contradict each other."""
-        if self.collaborator is None and not self.single_turn:
-            raise UsageError("nobody to talk to; give a --collaborator, or --single-turn")
-        if self.collaborator is not None and self.single_turn:
-            raise UsageError("a single turn is never replied to; leave out --collaborator or --single-turn")
-        if self.guard and self.single_turn:
-            raise UsageError("a single turn has no collaborator to guard; leave out --guard or --single-turn")
-        if (self.best_of > 1) != (self.critic is not None):
-            raise UsageError(
-                "several drafts need a judge and a judge needs several; give --best-of and --critic"
-            )
-        prices = [player.price for player in (self.agent, self.collaborator) if player is not None]
-        if self.max_cost is not None and not any(price.prompt or price.completion for price in prices):
-            raise UsageError("--max-cost needs prices; give --price-agent or --price-collaborator")
 
-    def rules(self) -> Rules:
-        """The rules of the dialogues."""
-        return Rules(turn_limit=self.turn_limit, single_turn=self.single_turn)
+def parse_time(text: str) -> float:
+    """`90`, `90s`, `45m` or `2h` in seconds."""
+    matched = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    if matched is None:
+        raise UsageError(f"{text!r} is not a time; write seconds, or 45m, or 2h")
+    return float(matched[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[matched[2]]
 
-    def budget(self, meter: Meter) -> Budget:
-        """The limits of this run; its clock starts now."""
-        return Budget(meter, max_tokens=self.max_tokens, max_cost=self.max_cost, time_limit=self.seconds)
 
-    def endpoint_options(self) -> EndpointOptions:
-        """How endpoints are treated: no more requests at a time than dialogues."""
-        return EndpointOptions(
-            timeout=self.request_timeout,
-            attempts=self.request_attempts,
-            start_concurrency=min(self.concurrency, EndpointOptions().start_concurrency),
-            max_concurrency=self.concurrency,
-        )
+def _rules(settings: DialogueSettings) -> Rules:
+    return Rules(turn_limit=settings.rollout.turn_limit, single_turn=settings.single_turn)
+
+
+def _budget(budget: BudgetSettings, meter: Meter) -> Budget:
+    """The limits of this run; its clock starts now."""
+    seconds = None if budget.time_limit is None else parse_time(budget.time_limit)
+    return Budget(meter, max_tokens=budget.max_tokens_total, max_cost=budget.max_cost, time_limit=seconds)
+
+
+def _endpoint_options(settings: DialogueSettings) -> EndpointOptions:
+    """How endpoints are treated: no more requests at a time than dialogues."""
+    concurrency = settings.rollout.concurrency
+    return EndpointOptions(
+        timeout=settings.request_timeout,
+        attempts=settings.request_attempts,
+        start_concurrency=min(concurrency, EndpointOptions().start_concurrency),
+        max_concurrency=concurrency,
+    )
 
 
 def load_one_kind(source: str) -> tuple[list[Task], Kind]:
@@ -101,45 +95,59 @@ def load_one_kind(source: str) -> tuple[list[Task], Kind]:
 # ---------------------------------------------------------------- running
 
 
-async def hold(plan: Plan, source: str, output: Path, *, quiet: bool) -> "Summary":
+async def hold(
+    settings: DialogueSettings,
+    source: str,
+    output: Path,
+    budget: BudgetSettings = NO_BUDGET,
+    *,
+    quiet: bool,
+) -> "Summary":
     """Hold the dialogues that `output` lacks on the tasks of `source`."""
     tasks, kind = load_one_kind(source)
     meter = Meter()
-    models = Models(plan.endpoint_options(), meter)
-    studio = Studio(output / SCREENSHOTS, pictures=plan.pictures)
+    models = Models(_endpoint_options(settings), meter)
+    studio = Studio(output / SCREENSHOTS, pictures=settings.show == "pictures")
     try:
-        agent, agent_settings = seat_agent(plan.agent, kind, plan.rules(), models, tasks)
-        collaborator, collaborator_settings = seat_collaborator(
-            plan.collaborator, kind, tasks, models, studio
+        agent, of_agent = seat_agent(
+            player_of(settings.agent, budget.price_agent), kind, _rules(settings), models, tasks
         )
-        if plan.guard:
+        other = None
+        if settings.collaborator is not None:
+            other = player_of(settings.collaborator, budget.price_collaborator)
+        collaborator, of_collaborator = seat_collaborator(other, kind, tasks, models, studio)
+        if settings.rollout.guard:
             collaborator = GuardedCollaborator(collaborator, leaks_code)
-        drafts, draft_settings = _drafts(plan, models)
-        settings = {
+        drafts, of_drafts = _drafts(settings, models)
+        config = {
             "tasks": inputs.fingerprint_of_tasks(tasks),
-            "seed": plan.seed,
-            "rules": plan.rules(),
-            **agent_settings,
-            **collaborator_settings,
+            "seed": settings.seed,
+            "rules": _rules(settings),
+            **of_agent,
+            **of_collaborator,
             "collaborator": collaborator.name,
-            **draft_settings,
+            **of_drafts,
         }
-        with open_episodes(output, "rollout", settings) as log:
+        with open_episodes(output, "rollout", config) as log:
             if log.repaired and not quiet:
                 console.note(f"{log.path}: {log.repaired}")
-            return await _fill(log, plan, tasks, agent, collaborator, drafts, meter, quiet=quiet)
+            limits = _budget(budget, meter)
+            return await _fill(log, settings, limits, tasks, agent, collaborator, drafts, meter, quiet=quiet)
     finally:
         await studio.close()
         await models.close()
 
 
-def _drafts(plan: Plan, models: Models) -> tuple[Drafts | None, dict[str, Any]]:
+def _drafts(settings: DialogueSettings, models: Models) -> tuple[Drafts | None, dict[str, Any]]:
     """Who chooses among the drafts of a turn, and what of that shapes an episode."""
-    if plan.critic is None:
+    if settings.critic is None:
         return None, {}
-    critic, settings = open_critic(plan.critic, models, Judging(telling=plan.critic_prompt))
-    name = f"best of {plan.best_of} by {critic.name}"
-    return Drafts(plan.best_of, partial(best_candidate, critic), name), {**settings, "best_of": plan.best_of}
+    critic, config = open_critic(
+        settings.critic, models, Judging(telling=inputs.path_of(settings.critic_prompt))
+    )
+    name = f"best of {settings.best_of} by {critic.name}"
+    drafts = Drafts(settings.best_of, partial(best_candidate, critic), name)
+    return drafts, {**config, "best_of": settings.best_of}
 
 
 def open_episodes(output: Path, command: str, settings: dict[str, Any]) -> RecordLog[Episode]:
@@ -160,7 +168,8 @@ def open_episodes(output: Path, command: str, settings: dict[str, Any]) -> Recor
 
 async def _fill(
     log: RecordLog[Episode],
-    plan: Plan,
+    settings: DialogueSettings,
+    budget: Budget,
     tasks: list[Task],
     agent: Agent,
     collaborator: Collaborator,
@@ -170,7 +179,7 @@ async def _fill(
     quiet: bool,
 ) -> "Summary":
     """Hold the dialogues that the log lacks."""
-    wanted = [episode_id(task.id, attempt) for attempt in range(plan.attempts) for task in tasks]
+    wanted = [episode_id(task.id, attempt) for attempt in range(settings.rollout.attempts) for task in tasks]
     before = sum(log.has(each) for each in wanted)
     status = live.Status(Progress(), meter, total=len(wanted), before=before)
     patience = _Patience()
@@ -179,13 +188,13 @@ async def _fill(
         tasks,
         agent,
         collaborator,
-        attempts=plan.attempts,
-        concurrency=plan.concurrency,
-        seed=plan.seed,
-        rules=plan.rules(),
+        attempts=settings.rollout.attempts,
+        concurrency=settings.rollout.concurrency,
+        seed=settings.seed,
+        rules=_rules(settings),
         drafts=drafts,
         skip=log.has,
-        budget=plan.budget(meter),
+        budget=budget,
         stop=patience.stop,
         progress=status.progress,
     )

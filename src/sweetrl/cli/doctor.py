@@ -50,9 +50,13 @@ class Finding:
 
 
 def doctor(*, json: JsonFlag = False) -> None:
-    """Show what this machine can and cannot do, and what to do about it.
+    """Show what this machine can do and what it lacks.
 
-    The exit code is 1 if untrusted code cannot be isolated here, and 0 otherwise.
+    Each line that is not ok says what to do about it. The exit code is 1 if untrusted code cannot be isolated here, and
+    0 otherwise.
+
+    Example:
+        sweetrl doctor
     """
     from sweetrl.sandbox import available_isolation
 

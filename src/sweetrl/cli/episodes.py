@@ -43,6 +43,9 @@ def import_(
 
     Writes DIR/episodes.jsonl, DIR/tasks.jsonl with the tasks that the dialogues carry (unless --tasks is
     given), and DIR/verdicts.jsonl if they carry rewards.
+
+    Example:
+        sweetrl episodes import dialogues.jsonl -o imported
     """
     pairs = _Pairs(dialogues, tasks)
     _prepare(output, replace=force)
@@ -135,6 +138,9 @@ def export(
 
     They are laid out in blocks: all tasks once, then all again. Failed dialogues are left out. Imported ones
     are written as they were, byte for byte.
+
+    Example:
+        sweetrl episodes export run/episodes.jsonl --tasks mini-backend:train:20 -o published.jsonl
     """
     from sweetrl.tasks.dialogues import published_line
     from sweetrl.tasks.sources import load_tasks
@@ -195,7 +201,11 @@ def show(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Show dialogues, turn by turn."""
+    """Show dialogues, turn by turn.
+
+    Example:
+        sweetrl episodes show run/episodes.jsonl --n 2 --thoughts
+    """
     from itertools import islice
 
     from sweetrl.tasks.dialogues import read_episodes

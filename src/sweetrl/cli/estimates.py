@@ -14,6 +14,7 @@ from sweetrl.errors import SweetError
 from sweetrl.learning.algorithm import Algorithm
 from sweetrl.learning.algorithms import algorithm_named, default_settings
 from sweetrl.settings import Recipe
+from sweetrl.settings.words import option_value
 
 
 @dataclass(frozen=True)
@@ -164,8 +165,8 @@ class _Counter:
 
 def _number(stage: Stage, option: str) -> int | None:
     """The value of an option of the stage's command."""
-    words = stage.arguments
-    return int(words[words.index(f"--{option}") + 1]) if f"--{option}" in words else None
+    value = option_value(stage.arguments, f"--{option}")
+    return None if value is None else int(value)
 
 
 @cache

@@ -51,10 +51,13 @@ def fairness(
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Say whether the collaborator of a run was fair.
+    """Check whether the collaborator of a run was fair.
 
     An agent can succeed because the collaborator handed it the code. Details quote the reference: keep them
     away from agents.
+
+    Example:
+        sweetrl fairness --tasks mini-backend:train:20 --episodes run/episodes.jsonl
     """
     from msgspec.json import Encoder
 

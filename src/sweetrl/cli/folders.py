@@ -8,7 +8,7 @@ folder itself or one below, have their log.
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -146,7 +146,9 @@ class RunFolder:
         for folder in self._models:
             name = self.title if folder == self.path else f"{self.title}/{folder.name}"
             card = _read_json(folder / CARD, _ModelCard)
-            yield Training(name, read_log(folder / LOG), tuple(card.facts()))
+            scored = None if card.settings.get("method") == "critic" else self._scored
+            metrics = () if scored is None else _measured(scored / METRICS)
+            yield Training(name, read_log(folder / LOG), (*card.facts(), *turns_used(metrics)))
 
     # -------- how it came about
 
@@ -171,6 +173,13 @@ class RunFolder:
             seconds = sum(stage.seconds for stage in stages)
             facts = (("stages", str(len(stages))), ("wall clock", duration(seconds)))
             yield Provenance(self._shown(path), facts, "\n".join(commands))
+
+
+def turns_used(metrics: Iterable[Metric]) -> Iterator[tuple[str, str]]:
+    """How many turns the dialogues of the evaluation have, to be shown beside the curves of a policy."""
+    for metric in metrics:
+        if metric.name == "turns" and metric.value is not None:
+            yield "turns per dialogue in the evaluation", f"{metric.value:.1f}"
 
 
 def _turn_limit(episodes: Path) -> int:
@@ -222,7 +231,7 @@ def read_log(path: Path) -> dict[str, tuple[tuple[float, float], ...]]:
         except msgspec.DecodeError as error:
             raise DataError(f"not a line of a training log: {error}", path=path, line=number) from None
         # The last line of a log sums up the run.
-        if isinstance(step := entry.get("step"), int) and "loss" in entry:
+        if isinstance(step := entry.get("step"), int) and "train_runtime" not in entry:
             for name, value in entry.items():
                 if name not in ("step", "epoch") and isinstance(value, int | float) and math.isfinite(value):
                     curves.setdefault(name, []).append((step, float(value)))

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from sweetrl.types import Episode, Task
 
 
+def path_of(name: str | None) -> Path | None:
+    """A file that a setting may name."""
+    return None if name is None else Path(name)
+
+
 def fingerprint(path: Path) -> str:
     """Of a file's content: a resumed run must read the same."""
     from sweetrl.records import unreadable

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweetrl.errors import ConfigError, DataError
+from sweetrl.settings.words import same_command
 
 if TYPE_CHECKING:
     from sweetrl.cli.road import Stage
@@ -40,7 +41,7 @@ class Journal:
         entry = next((each for each in self.entries if each["stage"] == stage.name), None)
         if entry is None:
             return False
-        if entry["arguments"] != list(stage.arguments):
+        if not same_command(entry["arguments"], stage.arguments):
             raise ConfigError(
                 f"{self._path}: the stage {stage.name} was done with other settings "
                 f"({_difference(entry['arguments'], stage.arguments)}); choose another output"

@@ -12,6 +12,7 @@ from sweetrl.cli.workers import BackendSandboxes, backend_sandboxes
 
 if TYPE_CHECKING:
     from sweetrl.records import RecordLog
+    from sweetrl.settings import ScorerSettings
     from sweetrl.types import Episode, Kind, Task, Verdict
 
 Bench = BackendSandboxes | FrontendBench
@@ -19,18 +20,12 @@ Bench = BackendSandboxes | FrontendBench
 
 
 def opened_bench(
-    kind: "Kind",
-    *,
-    workers: int,
-    mode: str,
-    isolation: str | None,
-    similarity: str,
-    screenshots: Path | None,
+    kind: "Kind", settings: "ScorerSettings", *, screenshots: Path | None
 ) -> AbstractContextManager[Bench]:
     """The bench for tasks of a kind, as long as the block lasts; it keeps pictures in `screenshots`, if given."""
     if kind == "frontend":
-        return nullcontext(FrontendBench(similarity, workers, screenshots))
-    return backend_sandboxes(workers, mode, isolation)
+        return nullcontext(FrontendBench(settings.similarity, settings.workers, screenshots))
+    return backend_sandboxes(settings)
 
 
 class Source:

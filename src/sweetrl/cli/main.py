@@ -26,11 +26,12 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command; the exit code. Errors nobody planned for keep their traceback."""
     # Loaded before Ctrl-C raises anything: a module that was cut short cannot be imported again.
-    from sweetrl.cli.commands import app
+    from sweetrl.cli import commands
 
+    commands.preload(arguments)
     try:
         with interrupts.handled():
-            return _exit_code(app, arguments)
+            return _exit_code(commands.app, arguments)
     except KeyboardInterrupt as interrupt:
         interrupts.tell(str(interrupt))
         return interrupts.EXIT_CODE

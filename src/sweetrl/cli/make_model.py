@@ -26,9 +26,13 @@ def make_model(
     ] = None,
     quiet: QuietFlag = False,
 ) -> None:
-    """Train a tiny language model from scratch on scripted dialogues about mini-backend tasks.
+    """Train a tiny language model on scripted dialogues.
 
-    One thread computes it, so that the same machine gives the same weights. Takes about half an hour.
+    It starts from random weights and learns mini-backend tasks. One thread computes it, so that the same machine gives
+    the same weights. Takes about half an hour.
+
+    Example:
+        sweetrl make-model mini --steps 100 -o mini
     """
     import time
 

@@ -51,6 +51,9 @@ def play(
     The dialogue is added to DIR/episodes.jsonl and, where this machine can do it, scored at once. Leave with
     /quit or Ctrl-C: then nothing is recorded. Pages are written in a file: /file page.html shows it, and
     /answer /file page.html hands it in; --collaborator designer looks at them without a model.
+
+    Example:
+        sweetrl play --tasks mini-backend:test:10 --as agent --collaborator colleague -o played
     """
     other = _other(seat, agent, collaborator)
     interrupts.run(_play, seat, other, tasks, task, output, seed)

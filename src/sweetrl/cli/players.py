@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from sweetrl.cli import inputs
 from sweetrl.errors import DataError, UsageError
+from sweetrl.types import Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from sweetrl.models import EndpointOptions, Meter, Price
     from sweetrl.prompts import Prompt
     from sweetrl.protocols import Agent, ChatModel, Collaborator
-    from sweetrl.types import Kind, Sampling, Task
+    from sweetrl.settings import PlayerSettings
+    from sweetrl.types import Kind, Task
 
 REPLAY = "replay:"
 DESIGNERS = {"designer": False, "designer:quote": True}
@@ -31,9 +34,15 @@ class Player:
     """One side of the dialogues, as asked for."""
 
     spec: str
-    sampling: "Sampling"
+    sampling: Sampling
     price: "Price"
     prompt_file: Path | None = None
+
+
+def player_of(settings: "PlayerSettings", price: str | None = None) -> Player:
+    """One side of the dialogues, from its settings."""
+    sampling = Sampling(temperature=settings.temperature, max_tokens=settings.max_tokens)
+    return Player(settings.model, sampling, parse_price(price), inputs.path_of(settings.prompt))
 
 
 class Closable(Protocol):

@@ -54,10 +54,13 @@ def quickstart(
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """See SWEET-RL and its baselines learn, from dialogues to a table, on this machine.
+    """Train SWEET-RL and its baselines on a laptop.
 
     A tiny agent that ships with the package asks a scripted colleague, writes Python functions and learns from how
-    they did. Writes DIR/metrics.json and DIR/report.html. The same command goes on where it stopped.
+    they did. Writes DIR/metrics.json and DIR/report.html. Rerun the same command to resume.
+
+    Example:
+        sweetrl quickstart --fast -o quickstart
     """
     from sweetrl.cli.study import plan
 

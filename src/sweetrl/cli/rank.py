@@ -1,61 +1,50 @@
 """`sweetrl rank`: what a critic thinks of the candidates of each turn."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from sweetrl.candidates.rank import rank_candidates
 from sweetrl.cli import inputs, interrupts
-from sweetrl.cli.candidates import ConcurrencyOption
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.critics import ComparingPrompt, CriticOption, CriticPrompt, Judging, RoundsOption
-from sweetrl.cli.pairs import EpisodesOption
-
-if TYPE_CHECKING:
-    from sweetrl.cli.filling import Tally
-
+from sweetrl.cli.critics import Judging, open_critic
+from sweetrl.cli.filling import Tally, fill, fill_at_once, open_output, opened_models
+from sweetrl.cli.options import CandidatesOption, EpisodesOption, OutputOption, TasksOption
+from sweetrl.evaluation.credit import ranked_by_values
+from sweetrl.records import read_records
+from sweetrl.settings import RankSettings
+from sweetrl.tasks.sources import load_tasks
+from sweetrl.types import CandidateSet, TurnValues
 
 VALUES = "values:"
 """In place of a critic: a file of true values, which every turn of it is ranked by."""
 
 
 def rank(
-    critic: CriticOption,
-    tasks: Annotated[str, typer.Option("--tasks", metavar="TASKS", help="The tasks of the dialogues.")],
+    tasks: TasksOption,
     episodes: EpisodesOption,
-    candidates: Annotated[
-        Path, typer.Option("--candidates", metavar="CANDIDATES", help="What `sweetrl candidates` wrote.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="RANKED", help="The file to write.")],
+    candidates: CandidatesOption,
+    output: OutputOption,
+    settings: RankSettings,
     *,
-    critic_prompt: CriticPrompt = None,
-    judge_prompt: ComparingPrompt = None,
-    judge_rounds: RoundsOption = None,
-    concurrency: ConcurrencyOption = 8,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Let a critic, who sees the reference, judge the candidates of each turn.
+    """Let a critic that sees the reference rank the candidates.
 
-    The same command again does what is missing or failed.
+    Each candidate of a turn gets an advantage. Rerun the same command to do what is missing or failed.
+
+    Example:
+        sweetrl rank --critic zero:mini --tasks mini-backend:train:20 --episodes run/episodes.jsonl
+        --candidates candidates.jsonl -o ranked.jsonl
     """
-    if critic.startswith(VALUES):
-        _rank_by_values(Path(critic.removeprefix(VALUES)), output, quiet=quiet).report(json=json, quiet=quiet)
-        return
-    judging = Judging(comparing=judge_prompt, rounds=judge_rounds, telling=critic_prompt)
-    tally = interrupts.run(
-        _rank, critic, judging, tasks, episodes, candidates, output, concurrency=concurrency, quiet=quiet
-    )
+    if settings.critic.startswith(VALUES):
+        tally = _rank_by_values(Path(settings.critic.removeprefix(VALUES)), output, quiet=quiet)
+    else:
+        tally = interrupts.run(_rank, settings, tasks, episodes, candidates, output, quiet=quiet)
     tally.report(json=json, quiet=quiet)
 
 
-def _rank_by_values(values: Path, output: Path, *, quiet: bool) -> "Tally":
-    """What an oracle would think of the candidates: the values that replays found."""
-    from sweetrl.cli.filling import Tally, fill_at_once, open_output
-    from sweetrl.evaluation.credit import ranked_by_values
-    from sweetrl.records import read_records
-    from sweetrl.types import CandidateSet, TurnValues
-
+def _rank_by_values(values: Path, output: Path, *, quiet: bool) -> Tally:
+    """Rank candidates as an oracle would: by the values that replays found."""
     known = (turn for turn in read_records(values, TurnValues) if turn.values is not None)
     tally, config = Tally(output, "turns"), {"values": inputs.fingerprint(values)}
     with open_output(output, CandidateSet, command="rank", config=config, quiet=quiet) as log:
@@ -64,38 +53,30 @@ def _rank_by_values(values: Path, output: Path, *, quiet: bool) -> "Tally":
 
 
 async def _rank(
-    spec: str,
-    judging: Judging,
-    source: str,
-    episodes: Path,
-    candidates: Path,
-    output: Path,
-    *,
-    concurrency: int,
-    quiet: bool,
-) -> "Tally":
-    from sweetrl.candidates.rank import rank_candidates
-    from sweetrl.cli.critics import open_critic
-    from sweetrl.cli.filling import Tally, fill, open_output, opened_models
-    from sweetrl.records import read_records
-    from sweetrl.tasks.sources import load_tasks
-    from sweetrl.types import CandidateSet
-
+    settings: RankSettings, source: str, episodes: Path, candidates: Path, output: Path, *, quiet: bool
+) -> Tally:
     tasks = load_tasks(source)
     stored = inputs.load_episodes(episodes, tasks)
     total = sum(each.failure is None for each in read_records(candidates, CandidateSet))
+    judging = Judging(
+        comparing=inputs.path_of(settings.judge_prompt),
+        rounds=settings.judge_rounds,
+        telling=inputs.path_of(settings.critic_prompt),
+    )
     tally = Tally(output, "turns")
     async with opened_models(tally) as models:
-        critic, settings = open_critic(spec, models, judging)
+        critic, of_critic = open_critic(settings.critic, models, judging)
         config = {
             "episodes": inputs.fingerprint(episodes),
             "candidates": inputs.fingerprint(candidates),
             "tasks": inputs.fingerprint_of_tasks(tasks.values()),
-            **settings,
+            **of_critic,
         }
         with open_output(output, CandidateSet, command="rank", config=config, quiet=quiet) as log:
-            # They were written as they came about. What is judged together shall not depend on that.
+            # They were written as they came about. What is ranked together shall not depend on that.
             drawn = sorted(read_records(candidates, CandidateSet), key=lambda each: each.id)
-            ranked = rank_candidates(drawn, stored, tasks, critic, concurrency=concurrency, skip=log.has)
+            ranked = rank_candidates(
+                drawn, stored, tasks, critic, concurrency=settings.concurrency, skip=log.has
+            )
             await fill(log, ranked, tally, total=total, quiet=quiet)
     return tally

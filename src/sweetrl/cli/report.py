@@ -38,9 +38,13 @@ def report(
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Write one HTML page about runs: results, differences, training curves, dialogues, and how they were made.
+    """Write one HTML page about one or more runs.
 
-    The page needs no network and no other file. What models wrote is shown as text and pictures, never run.
+    It shows results, differences, training curves, dialogues, and how they were made. The page needs no network and no
+    other file. What models wrote is shown as text and pictures, never run.
+
+    Example:
+        sweetrl report base=run-base trained=run-trained -o report.html
     """
     from sweetrl.cli.folders import open_runs
     from sweetrl.cli.inputs import tasks_or_none

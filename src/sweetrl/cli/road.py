@@ -1,21 +1,34 @@
 """The stages of a recipe: which command makes which file from which others."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from sweetrl.errors import ConfigError
-from sweetrl.learning.algorithm import Algorithm, InputName
+from sweetrl.learning.algorithm import Algorithm
 from sweetrl.learning.algorithms import algorithm_named, algorithms
-from sweetrl.settings import CriticSettings, PlayerSettings, Recipe, TrainSettings
+from sweetrl.settings import (
+    AgentSettings,
+    CriticSettings,
+    DialogueSettings,
+    RankSettings,
+    Recipe,
+    SamplingSettings,
+    Section,
+    SeededTurnPairSettings,
+    TrainSettings,
+)
+from sweetrl.settings.words import option_words
 
 UNTRAINED = "none"
 """In place of an algorithm: the agent is evaluated as it is."""
 
-_CHOSEN_BY_ALGORITHM = ("beta", "nll", "imitation")
-"""Settings of a recipe that not every algorithm takes."""
+_CHOSEN_BY_ALGORITHM = {"beta": "beta", "nll": "nll_weight", "imitation": "sft_weight"}
+"""Settings that not every algorithm takes, and what recipes call them."""
 
 
 @dataclass(frozen=True)
@@ -101,34 +114,33 @@ def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
 
 
 def command_stage(
-    command: str, options: dict[str, object], output: Path, *, reads: tuple[Path, ...] = ()
+    command: str, files: dict[str, object], *settings: Section, output: Path, reads: tuple[Path, ...] = ()
 ) -> Stage:
-    """A command that writes one file; `reads` is what its options do not name as a path."""
-    inputs = (*_inputs(options), *map(str, reads))
-    return Stage(command, (command, *_options(options), "-o", str(output)), inputs, output)
+    """A command that writes one file; `reads` is what it reads besides its `files`."""
+    inputs = (*_inputs(files), *map(str, reads))
+    words = (command, *_options(files), *option_words(*settings), "-o", str(output))
+    return Stage(command, words, inputs, output)
 
 
 def evaluation_stage(
     recipe: Recipe,
-    agent: PlayerSettings,
+    agent: AgentSettings,
     tasks: str,
     folder: Path,
-    drafts: dict[str, object] | None = None,
+    drafts: Mapping[str, Any] | None = None,
     *,
-    policy: Path | None = None,
+    reads: tuple[Path, ...] = (),
 ) -> Stage:
-    """An evaluation of an agent; `drafts` are the options for one that a critic helps.
+    """An evaluation of an agent; `drafts` are the settings for one that a critic helps.
 
-    `policy` is what the agent is made of, whether it is opened here or served elsewhere.
+    `reads` are the models that it needs, whether they are opened here or served elsewhere.
     """
-    options = _dialogue_options(recipe, tasks, agent, recipe.evaluation.attempts) | (drafts or {})
-    options["turn-cost"] = recipe.scoring.turn_cost or None
+    settings = _dialogue_settings(recipe, agent, recipe.evaluation.attempts)
     if recipe.evaluation.single_turn:
-        nobody = player_options("collaborator", recipe.collaborator)
-        options = {name: value for name, value in options.items() if name not in nobody} | {
-            "single-turn": True
-        }
-    return command_stage("evaluate", options, folder, reads=() if policy is None else (policy,))
+        alone = msgspec.structs.replace(settings.rollout, guard=False)
+        settings = msgspec.structs.replace(settings, collaborator=None, rollout=alone, single_turn=True)
+    settings = msgspec.structs.replace(settings, **(drafts or {}))
+    return command_stage("evaluate", {"tasks": tasks}, settings, recipe.scoring, output=folder, reads=reads)
 
 
 class _Road:
@@ -153,24 +165,11 @@ class _Road:
         recipe = self._recipe
         if recipe.episodes is None:
             yield self._rollout()
-        given = {
-            "tasks": recipe.tasks.train,
-            "episodes": self._episodes,
-            "turn-cost": recipe.scoring.turn_cost or None,
-        }
-        yield command_stage("score", given, self._places.verdicts)
+        given: dict[str, object] = {"tasks": recipe.tasks.train, "episodes": self._episodes}
+        yield command_stage("score", given, recipe.scoring, output=self._places.verdicts)
         if self._needs_pairs:
-            yield command_stage(
-                "pairs",
-                {
-                    "episodes": self._episodes,
-                    "verdicts": self._places.verdicts,
-                    "tasks": recipe.tasks.train,
-                    "rule": recipe.pairs.rule,
-                    "margin": recipe.pairs.margin,
-                },
-                self._places.pairs,
-            )
+            earned = {"verdicts": self._places.verdicts}
+            yield command_stage("pairs", given | earned, recipe.pairs, output=self._places.pairs)
 
     @property
     def _needs_pairs(self) -> bool:
@@ -191,90 +190,71 @@ class _Road:
             given = {"tasks": recipe.tasks.train, "episodes": self._episodes, **learnt}
             yield self._train(algorithm_named("critic"), recipe.critic, given, places.critic)
         yield self._candidates()
-        yield command_stage(
-            "rank",
-            {
-                "critic": recipe.candidates.critic or places.critic,
-                "critic-prompt": recipe.candidates.critic_prompt,
-                "tasks": recipe.tasks.train,
-                "episodes": self._episodes,
-                "candidates": places.candidates,
-                "judge-prompt": recipe.candidates.judge_prompt,
-                "judge-rounds": recipe.candidates.judge_rounds,
-                "concurrency": recipe.candidates.rank_concurrency,
-            },
-            places.ranked,
-        )
-        yield command_stage(
-            "turn-pairs",
-            {
-                "ranked": places.ranked,
-                "episodes": self._episodes,
-                "tasks": recipe.tasks.train,
-                "rule": recipe.turn_pairs.rule,
-                "pairs": recipe.turn_pairs.pairs,
-                "margin": recipe.turn_pairs.margin,
-                "spreads": recipe.turn_pairs.spreads or None,
-                "seed": recipe.seed,
-            },
-            places.turn_pairs,
-        )
+        yield self._rank()
+        pairing = SeededTurnPairSettings(**msgspec.structs.asdict(recipe.turn_pairs), seed=recipe.seed)
+        ranked = {"ranked": places.ranked, "episodes": self._episodes, "tasks": recipe.tasks.train}
+        yield command_stage("turn-pairs", ranked, pairing, output=places.turn_pairs)
 
     def _candidates(self) -> Stage:
         recipe = self._recipe
-        return command_stage(
-            "candidates",
-            {
-                "episodes": self._episodes,
-                "tasks": recipe.tasks.train,
-                "kind": recipe.kind,
-                "turn-limit": recipe.rollout.turn_limit,
-                "n": recipe.candidates.n,
-                "attempts": recipe.candidates.attempts,
-                "seed": recipe.seed,
-                "concurrency": recipe.candidates.concurrency,
-                **player_options("agent", recipe.agent),
-            },
-            self._places.candidates,
+        sampling = SamplingSettings(
+            agent=recipe.agent,
+            draw=recipe.candidates,
+            turn_limit=recipe.rollout.turn_limit,
+            seed=recipe.seed,
         )
+        given = {"episodes": self._episodes, "tasks": recipe.tasks.train, "kind": recipe.kind}
+        return command_stage("candidates", given, sampling, output=self._places.candidates)
+
+    def _rank(self) -> Stage:
+        chosen, places = self._recipe.candidates, self._places
+        ranking = RankSettings(
+            critic=chosen.critic or str(places.critic),
+            critic_prompt=chosen.critic_prompt,
+            judge_prompt=chosen.judge_prompt,
+            judge_rounds=chosen.judge_rounds,
+            concurrency=chosen.rank_concurrency,
+        )
+        given: dict[str, object] = {
+            "tasks": self._recipe.tasks.train,
+            "episodes": self._episodes,
+            "candidates": places.candidates,
+        }
+        reads = () if chosen.critic else (places.critic,)
+        return command_stage("rank", given, ranking, output=places.ranked, reads=reads)
 
     def _policy(self, algorithm: Algorithm, settings: TrainSettings) -> Stage:
-        recipe, places, reads = self._recipe, self._places, algorithm.reads
-        files: dict[InputName, object] = {
-            "turn_pairs": places.turn_pairs,
-            "tasks": recipe.tasks.train,
-            "episodes": self._episodes,
+        recipe, places = self._recipe, self._places
+        files: dict[str, object] = {
             "pairs": places.pairs,
+            "turn_pairs": places.turn_pairs,
+            "episodes": self._episodes,
             "verdicts": places.verdicts,
+            "tasks": recipe.tasks.train,
         }
-        imitates = bool(settings.imitation) and "imitation" in algorithm.takes
-        needed = [name for name in files if name in reads and (reads[name].required or name == "tasks")]
-        imitated = [name for name in files if name in reads and name not in needed and imitates]
-        # Journals of earlier runs compare the words of a command in this order.
-        early = [name for name in needed if name in ("turn_pairs", "tasks", "episodes")]
-        late = [name for name in needed if name not in early]
-        given = {
-            **{_option(name): files[name] for name in early},
-            "kind": recipe.kind,
-            **{_option(name): files[name] for name in (*late, *imitated)},
+        imitates = bool(settings.sft_weight) and "imitation" in algorithm.takes
+        # Both kinds of pairs are given as `--pairs`.
+        given: dict[str, object] = {
+            "pairs" if name == "turn_pairs" else name: files[name]
+            for name, read in algorithm.reads.items()
+            if read.required or name == "tasks" or imitates
         }
-        return self._train(algorithm, settings, given, places.policy)
+        return self._train(algorithm, settings, {**given, "kind": recipe.kind}, places.policy)
 
     def _evaluation(self, tasks: str) -> Stage:
-        recipe, agent, policy = self._recipe, self._recipe.agent, None
+        recipe, agent = self._recipe, self._recipe.agent
+        reads: tuple[Path, ...] = ()
         if self._algorithm is not None:
-            policy = self._places.policy if recipe.policy is not None else None
+            reads = (self._places.policy,) if recipe.policy is not None else ()
             model = recipe.evaluation.agent or f"hf:{self._places.policy}"
-            agent = PlayerSettings(
-                model=model, temperature=agent.temperature, max_tokens=agent.max_tokens, prompt=agent.prompt
-            )
-        return evaluation_stage(recipe, agent, tasks, self._places.evaluation, policy=policy)
+            agent = msgspec.structs.replace(agent, model=model)
+        return evaluation_stage(recipe, agent, tasks, self._places.evaluation, reads=reads)
 
     def _rollout(self) -> Stage:
         recipe, output = self._recipe, self._places.episodes
-        options = _dialogue_options(recipe, recipe.tasks.train, recipe.agent, recipe.rollout.attempts)
-        arguments = ("rollout", *_options(options), "-o", str(output.parent))
-        return Stage("rollout", arguments, _inputs(options), output)
+        settings = _dialogue_settings(recipe, recipe.agent, recipe.rollout.attempts)
+        tasks: dict[str, object] = {"tasks": recipe.tasks.train}
+        return replace(command_stage("rollout", tasks, settings, output=output.parent), output=output)
 
     def _train(
         self,
@@ -283,51 +263,33 @@ class _Road:
         given: dict[str, object],
         output: Path,
     ) -> Stage:
-        unsent = {"launcher", "options", *_CHOSEN_BY_ALGORITHM}.difference(algorithm.takes)
-        numbers = {
-            "critic-prompt" if name == "prompt" else name.replace("_", "-"): getattr(settings, name)
-            for name in settings.__struct_fields__
-            if name not in unsent
-        }
-        options = {} if settings.options is UNSET else settings.options
-        own = {name.replace("_", "-"): value for name, value in options.items()}
         recipe = self._recipe
+        unsent = [name for key, name in _CHOSEN_BY_ALGORITHM.items() if key not in algorithm.takes]
+        numbers = {
+            "critic_prompt" if name == "prompt" else name: getattr(settings, name)
+            for name in settings.__struct_fields__
+            if name not in ("launcher", "options", *unsent)
+        }
+        own = {} if settings.options is UNSET else settings.options
         shared = {
-            "agent-prompt": recipe.agent.prompt,
-            "turn-limit": recipe.rollout.turn_limit,
+            "agent_prompt": recipe.agent.prompt,
+            "turn_limit": recipe.rollout.turn_limit,
             "seed": recipe.seed,
         }
-        words = {**given, **numbers, **own, **shared}
-        arguments = ("train", algorithm.name, *_options(words), "-o", str(output))
-        return Stage(f"train-{algorithm.name}", arguments, _inputs(words), output, settings.launcher)
+        options = {
+            name.replace("_", "-"): each for name, each in {**given, **numbers, **own, **shared}.items()
+        }
+        arguments = ("train", algorithm.name, *_options(options), "-o", str(output))
+        return Stage(f"train-{algorithm.name}", arguments, _inputs(options), output, settings.launcher)
 
 
-def _option(name: str) -> str:
-    """Both kinds of pairs are given as `--pairs`."""
-    return "pairs" if name == "turn_pairs" else name
-
-
-def _dialogue_options(recipe: Recipe, tasks: str, agent: PlayerSettings, attempts: int) -> dict[str, object]:
-    return {
-        "tasks": tasks,
-        **player_options("agent", agent),
-        **player_options("collaborator", recipe.collaborator),
-        "attempts": attempts,
-        "concurrency": recipe.rollout.concurrency,
-        "turn-limit": recipe.rollout.turn_limit,
-        "guard": recipe.rollout.guard,
-        "seed": recipe.seed,
-    }
-
-
-def player_options(role: str, settings: PlayerSettings) -> dict[str, object]:
-    """One side of the dialogues as options."""
-    return {
-        role: settings.model,
-        f"{role}-temperature": settings.temperature,
-        f"{role}-max-tokens": settings.max_tokens,
-        f"{role}-prompt": settings.prompt,
-    }
+def _dialogue_settings(recipe: Recipe, agent: AgentSettings, attempts: int) -> DialogueSettings:
+    return DialogueSettings(
+        agent=agent,
+        collaborator=recipe.collaborator,
+        rollout=msgspec.structs.replace(recipe.rollout, attempts=attempts),
+        seed=recipe.seed,
+    )
 
 
 def _options(options: dict[str, object]) -> Iterator[str]:

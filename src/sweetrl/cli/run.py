@@ -57,13 +57,16 @@ def run(
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Run all stages of a recipe, each as a command of its own.
+    """Run all stages of a recipe or a study.
 
-    The same command again goes on where it stopped.
+    Each stage is a command of its own. Rerun the same command to resume.
+
+    Example:
+        sweetrl run recipes/laptop.toml --set critic.max_steps=20
     """
     from sweetrl.settings import Study, load_experiment
 
-    experiment = load_experiment(recipe, changes or [])
+    experiment = load_experiment(recipe, changes or [], console.note)
     asked = Asked(jobs=jobs, allow_failures=allow_failures, quiet=quiet)
     if isinstance(experiment, Study):
         if report_only:

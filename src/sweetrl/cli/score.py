@@ -1,26 +1,26 @@
-"""`sweetrl score`: its options and its report. How answers are judged is in `judging.py`."""
+"""`sweetrl score`: its options and its report. How answers are scored is in `judging.py`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.figures import percent_with_interval
 from sweetrl.cli.judging import Bench, Source, judge, opened_bench
-from sweetrl.cli.studio import SCREENSHOTS, SimilarityOption
-from sweetrl.cli.workers import IsolationOption, ModeOption, TurnCostOption, WorkersOption
+from sweetrl.cli.options import TasksOption
+from sweetrl.cli.studio import SCREENSHOTS
+from sweetrl.evaluation.fairness import FairnessReport
+from sweetrl.evaluation.scores import Summary, summarise
+from sweetrl.evaluation.wins import win_rate
+from sweetrl.records import read_records
+from sweetrl.settings import ScorerSettings, ScoringSettings
+from sweetrl.tasks.sources import load_tasks
+from sweetrl.types import Kind, Task, Verdict
 
-if TYPE_CHECKING:
-    from sweetrl.evaluation.fairness import FairnessReport
-    from sweetrl.evaluation.scores import Summary
-    from sweetrl.types import Kind, Task, Verdict
-
-TasksOption = Annotated[
-    str, typer.Option("--tasks", help="A tasks.jsonl, a ColBench file, or mini-frontend:SPLIT:N.")
-]
 AnswersOption = Annotated[
     Path | None, typer.Option("--answers", help='Lines of {"task_id": ..., "answer": ...}.')
 ]
@@ -48,45 +48,35 @@ CheckFlag = Annotated[
 
 
 def score(
-    *,
     tasks: TasksOption,
+    output: OutputOption,
+    settings: ScorerSettings,
+    scoring: ScoringSettings,
+    *,
     answers: AnswersOption = None,
     episodes: EpisodesOption = None,
-    output: OutputOption,
-    workers: WorkersOption = 0,
-    mode: ModeOption = "module",
-    isolation: IsolationOption = None,
-    similarity: SimilarityOption = "layout",
-    turn_cost: TurnCostOption = 0.0,
     screenshots: ScreenshotsFlag = True,
     against: AgainstOption = None,
     check: CheckFlag = True,
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Judge answers or dialogues: code by hidden tests in a sandbox, pages by their likeness to the reference.
+    """Score answers: code by hidden tests, pages by similarity.
 
-    One verdict per answer is appended as it is reached. Stopped in the middle, the same command goes on where it
-    was; answers that could not be judged are tried again.
+    Code runs in a sandbox; pages are rendered and compared with the reference. One verdict per answer is appended as it
+    is reached. Rerun the same command to resume; answers that could not be scored are tried again.
+
+    Example:
+        sweetrl score --tasks mini-backend:train:20 --episodes run/episodes.jsonl -o run/verdicts.jsonl
     """
-    from sweetrl.records import read_records
-    from sweetrl.tasks.sources import load_tasks
-    from sweetrl.types import Verdict
-
     known = load_tasks(tasks)
     source = Source(known, answers, episodes)
     total, kind = source.validate()
     rivals = None if against is None else list(read_records(against, Verdict))
     silent = quiet or json
-    with opened_bench(
-        kind,
-        workers=workers,
-        mode=mode,
-        isolation=isolation,
-        similarity=similarity,
-        screenshots=output.parent / SCREENSHOTS if screenshots else None,
-    ) as bench:
-        speed = judge(source, total, output, bench, turn_cost=turn_cost, silent=silent)
+    pictures = output.parent / SCREENSHOTS if screenshots else None
+    with opened_bench(kind, settings, screenshots=pictures) as bench:
+        speed = judge(source, total, output, bench, turn_cost=scoring.turn_cost, silent=silent)
         judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
         defective = _defective(judged, bench, silent=silent) if check else None
     fairness = None if episodes is None else fairness_of(known, episodes, output)
@@ -95,21 +85,16 @@ def score(
 
 def _report(
     output: Path,
-    kind: "Kind",
+    kind: Kind,
     speed: dict[str, float],
     defective: list[str] | None,
-    fairness: "FairnessReport | None",
-    rivals: "list[Verdict] | None",
+    fairness: FairnessReport | None,
+    rivals: list[Verdict] | None,
     *,
     json: bool,
     quiet: bool,
 ) -> None:
     """Say what the verdicts come to; unscored ones end the command with their exit code."""
-    from sweetrl.evaluation.scores import summarise
-    from sweetrl.evaluation.wins import win_rate
-    from sweetrl.records import read_records
-    from sweetrl.types import Verdict
-
     summary = summarise(read_records(output, Verdict))
     sound = None if defective is None else summarise(read_records(output, Verdict), without=defective)
     wins = None if rivals is None else win_rate(read_records(output, Verdict), rivals)
@@ -125,12 +110,12 @@ def _report(
             console.note(f"win rate, per cent: {percent_with_interval(wins)}")
     if summary.unscored:
         console.note(
-            f"{summary.unscored} unscored: see `failure` in {output}; run the same command to try again"
+            f"{summary.unscored} unscored: see `failure` in {output}; rerun the same command to try again"
         )
         raise typer.Exit(1)
 
 
-def _defective(tasks: "dict[str, Task]", bench: Bench, *, silent: bool) -> list[str]:
+def _defective(tasks: dict[str, Task], bench: Bench, *, silent: bool) -> list[str]:
     """The ids of the tasks that have a defect."""
     with console.progress("checking tasks", len(tasks), quiet=silent) as advance:
         found = bench.find_defects(tasks.values(), advance)
@@ -138,15 +123,13 @@ def _defective(tasks: "dict[str, Task]", bench: Bench, *, silent: bool) -> list[
 
 
 def _print_tables(
-    summary: "Summary",
-    sound: "Summary | None",
+    summary: Summary,
+    sound: Summary | None,
     defective: list[str],
     speed: dict[str, float],
     *,
     reward: str,
 ) -> None:
-    from rich.table import Table
-
     table = Table(title="per cent, with 95 % intervals", title_justify="left")
     table.add_column("tasks", justify="left")
     for column in ("success", "failures = 0", reward, "answers", "unscored"):
@@ -167,7 +150,7 @@ def _print_tables(
         console.note(f"defective: {shown}; `sweetrl tasks check` says why")
 
 
-def _cells(summary: "Summary") -> tuple[str, ...]:
+def _cells(summary: Summary) -> tuple[str, ...]:
     metrics = (summary.success, summary.success_failures_as_zero, summary.tests_passed)
     shares = map(percent_with_interval, metrics)
     return (*shares, str(summary.success.count), str(summary.unscored))

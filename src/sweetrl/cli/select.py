@@ -29,9 +29,12 @@ def select(
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Copy the records that are on some tasks, to learn from fewer dialogues than there are.
+    """Copy the records that are on some tasks.
 
-    Files that are there already are replaced: the same command gives the same files.
+    Training on them shows what fewer dialogues would have taught. Files that are there already are replaced.
+
+    Example:
+        sweetrl select run/episodes.jsonl run/verdicts.jsonl --tasks mini-backend:train:10 -o fewer
     """
     from sweetrl.records import unwritable
     from sweetrl.tasks.sources import load_tasks

@@ -4,9 +4,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from sweetrl.cli import interrupts
 from sweetrl.errors import UsageError
@@ -20,15 +18,6 @@ if TYPE_CHECKING:
 
 SCREENSHOTS = "screenshots"
 """The folder of pictures in a run, each file named by the hash of its content."""
-
-SimilarityOption = Annotated[
-    str,
-    typer.Option(
-        "--similarity",
-        metavar="NAME",
-        help="How pages are compared: layout, or clip:PATH_OR_ID of a CLIP model.",
-    ),
-]
 
 
 class Studio:

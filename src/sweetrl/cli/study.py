@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -25,21 +26,22 @@ from sweetrl.cli.road import (
     command_stage,
     evaluation_stage,
     needs_critic,
-    player_options,
     stages,
 )
 from sweetrl.cli.schedule import needs_of
 from sweetrl.errors import ConfigError, UsageError
 from sweetrl.settings import (
+    AgentSettings,
     CandidateSettings,
     CriticSettings,
     EvaluationSettings,
-    PlayerSettings,
+    RankSettings,
     Recipe,
     Study,
     StudyCritic,
     TaskFiles,
     TrainSettings,
+    ValueSettings,
 )
 
 PARTS = ("methods", "ablations", "credit", "best_of", "sizes", "off_policy")
@@ -191,7 +193,7 @@ class _Branch:
     folder: Path
     """Of everything that depends on the agent."""
     tasks: str
-    agent: PlayerSettings
+    agent: AgentSettings
     held: bool = False
     """Another branch holds the dialogues."""
 
@@ -313,13 +315,11 @@ class _Seed:
         method = next(iter(self._study.methods))
         return msgspec.structs.replace(self._recipe(self._own, method, critic), algorithm="sweet")
 
-    def _judge(self, name: str) -> dict[str, object]:
-        """A critic as options."""
-        critic = self._study.critics[name]
-        return {
-            "critic": critic.use or self._own.data / "critics" / name,
-            "critic-prompt": _told(critic),
-        }
+    def _judge(self, name: str) -> tuple[dict[str, Any], tuple[Path, ...]]:
+        """A critic as settings, and what must be there to use it."""
+        critic, folder = self._study.critics[name], self._own.data / "critics" / name
+        settings = {"critic": critic.use or str(folder), "critic_prompt": _told(critic)}
+        return settings, () if critic.use else (folder,)
 
     def _best_of(self) -> None:
         settings = self._study.best_of
@@ -340,9 +340,12 @@ class _Seed:
             folder = self._own.places(untrained[0], "").evaluation
         else:
             folder = self._own.folder / "best_of" / (f"{critic}-{count}" if count > 1 else "1")
-        drafts = {"best-of": count, **self._judge(critic)} if count > 1 else None
+        chosen, reads = self._judge(critic) if count > 1 else ({}, ())
         evaluated = msgspec.structs.replace(recipe, tasks=TaskFiles(train=self._own.tasks, test=tasks))
-        self._planned.add(evaluation_stage(evaluated, study.agent, tasks, folder, drafts), evaluated)
+        stage = evaluation_stage(
+            evaluated, study.agent, tasks, folder, {"best_of": count, **chosen}, reads=reads
+        )
+        self._planned.add(stage, evaluated)
         return Evaluated("best_of", critic, self._seed, folder, tasks, drafts=count)
 
     # -------- fewer dialogues, another agent
@@ -404,7 +407,7 @@ class _Seed:
         )
         places = _Branch("credit", folder, folder, tasks, study.agent).places("", "")
         held = [stage for stage in stages(recipe, places) if stage.name in ("rollout", "candidates")]
-        counts: dict[str, object] = {"turns": settings.turns, "replays": settings.replays}
+        counts = {"turns": settings.turns, "replays": settings.replays}
         for stage in (*held, self._values(recipe, places, folder / "values.jsonl", counts)):
             self._planned.add(stage, recipe)
         self._planned.values = folder / "values.jsonl"
@@ -413,35 +416,31 @@ class _Seed:
 
     def _oracle(self, recipe: Recipe, places: Places, critic: StudyCritic) -> Stage:
         """The values of the candidates that a method learns from."""
-        counts: dict[str, object] = {"turns": critic.turns, "replays": critic.replays}
+        counts = {"turns": critic.turns, "replays": critic.replays}
         return self._values(recipe, places, _values_of(places.ranked), counts)
 
-    def _values(self, recipe: Recipe, places: Places, output: Path, counts: dict[str, object]) -> Stage:
-        options = {
-            "tasks": recipe.tasks.train,
-            "episodes": places.episodes,
-            "candidates": places.candidates,
-            **player_options("agent", recipe.agent),
-            **player_options("collaborator", recipe.collaborator),
+    def _values(self, recipe: Recipe, places: Places, output: Path, counts: dict[str, Any]) -> Stage:
+        settings = ValueSettings(
+            agent=recipe.agent,
+            collaborator=recipe.collaborator,
+            play=recipe.rollout,
+            seed=recipe.seed,
             **counts,
-            "turn-limit": recipe.rollout.turn_limit,
-            "concurrency": recipe.rollout.concurrency,
-            "seed": recipe.seed,
-        }
-        return command_stage("values", options, output)
+        )
+        return command_stage("values", _turns(recipe.tasks.train, places), settings, output=output)
 
     def _rank(self, name: str, places: Places, tasks: str) -> None:
         recipe, output = self._critic(name), self._own.folder / "credit" / f"{name}.jsonl"
-        options = {
-            **self._judge(name),
-            "tasks": tasks,
-            "episodes": places.episodes,
-            "candidates": places.candidates,
-            "concurrency": self._study.candidates.rank_concurrency,
-        }
-        judged = msgspec.structs.replace(recipe, tasks=TaskFiles(train=tasks))
-        self._planned.add(command_stage("rank", options, output), judged)
+        chosen, reads = self._judge(name)
+        ranking = RankSettings(**chosen, concurrency=self._study.candidates.rank_concurrency)
+        stage = command_stage("rank", _turns(tasks, places), ranking, output=output, reads=reads)
+        self._planned.add(stage, msgspec.structs.replace(recipe, tasks=TaskFiles(train=tasks)))
         self._planned.ranked.append(Ranked(name, self._seed, output))
+
+
+def _turns(tasks: str, places: Places) -> dict[str, object]:
+    """The candidates of turns, and what they belong to."""
+    return {"tasks": tasks, "episodes": places.episodes, "candidates": places.candidates}
 
 
 def _reading(stage: Stage, path: Path) -> Stage:

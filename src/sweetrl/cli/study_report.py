@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from sweetrl.cli import interrupts
-from sweetrl.cli.folders import RunFolder
+from sweetrl.cli.folders import RunFolder, turns_used
 from sweetrl.cli.journal import JOURNAL
 from sweetrl.cli.study import Evaluated, Plan
 from sweetrl.cli.study_results import TABLES
@@ -151,7 +151,10 @@ class _Report:
     def _trainings(self) -> "Iterator[Training]":
         for part in ("critics", "policies"):
             for path in filter(self._planned.has, sorted(self._folder.glob(f"{part}/*/"))):
-                yield from RunFolder(path, f"{part}/{path.name}").trainings()
+                result = self._results.methods.get(path.name) if part == "policies" else None
+                turns = () if result is None else turns_used(result.figures.values())
+                for training in RunFolder(path, f"{part}/{path.name}").trainings():
+                    yield replace(training, facts=(*training.facts, *turns))
 
     def _provenance(self) -> Iterator[Provenance]:
         journal = Path(self._study.output) / JOURNAL

@@ -17,6 +17,7 @@ from sweetrl.cli.study import PARTS, Evaluated, Plan
 from sweetrl.errors import DataError, UsageError
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.records import read_lines, read_records, unreadable, write_atomically
+from sweetrl.settings import current_settings
 from sweetrl.types import Metric, RunMetrics, TurnValues, Verdict
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def _gather(results: "StudyResults", path: Path) -> "StudyResults":
             earlier = msgspec.json.decode(path.read_bytes(), type=StudyResults)
         except msgspec.DecodeError as error:
             raise DataError(f"not the results of a study: {error}; move it away", path=path) from None
-        results = gathered(results, earlier)
+        results = gathered(
+            results, msgspec.structs.replace(earlier, settings=current_settings(earlier.settings))
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     _write_results(results, path)
     return results

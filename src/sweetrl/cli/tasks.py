@@ -8,7 +8,8 @@ import typer
 
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.workers import IsolationOption, ModeOption, WorkersOption, backend_sandboxes
+from sweetrl.cli.workers import backend_sandboxes
+from sweetrl.settings import SandboxSettings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,6 +45,9 @@ def import_(
     """Read tasks of any accepted format and write them as a tasks.jsonl.
 
     `websight` in place of TASKS reads the rows of that dataset from the Hugging Face hub.
+
+    Example:
+        sweetrl tasks import colbench/test.jsonl -o tasks.jsonl
     """
     from msgspec.json import Encoder
 
@@ -76,6 +80,9 @@ def make(
     """Make tasks with a built-in generator and write them as a tasks.jsonl.
 
     The name NAME:SPLIT:N:SEED stands for the same tasks wherever a command takes TASKS.
+
+    Example:
+        sweetrl tasks make mini-backend --n 50 --split test -o tasks.jsonl
     """
     from msgspec.json import Encoder
 
@@ -100,6 +107,9 @@ def export(
     """Write tasks in the published ColBench format.
 
     Tasks that came from a published file are written as they were there, byte for byte.
+
+    Example:
+        sweetrl tasks export tasks.jsonl -o published.jsonl
     """
     from sweetrl.tasks.colbench import published_line
     from sweetrl.tasks.sources import read_tasks
@@ -115,14 +125,16 @@ def check(
         typer.Option("-o", "--output", help="Write the tasks without defects to this tasks.jsonl."),
     ] = None,
     *,
-    workers: WorkersOption = 0,
-    mode: ModeOption = "module",
-    isolation: IsolationOption = None,
+    settings: SandboxSettings,
     force: ForceFlag = False,
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Run or render every reference and name the tasks that cannot measure what they should."""
+    """Run or render every reference and name the tasks that cannot measure what they should.
+
+    Example:
+        sweetrl tasks check mini-backend:test:50 -o sound.jsonl
+    """
     from msgspec.json import Encoder
 
     from sweetrl.tasks.sources import load_tasks
@@ -131,11 +143,7 @@ def check(
     if output is not None:
         outputs.refuse_existing(output, replace=force)
     with console.progress("checking", len(known), quiet=quiet or json) as advance:
-        defects = {
-            task_id: found
-            for task_id, found in _find_defects(known, workers, mode, isolation, advance)
-            if found
-        }
+        defects = {task_id: found for task_id, found in _find_defects(known, settings, advance) if found}
     if output is not None:
         encode = Encoder().encode
         clean = (encode(task) + b"\n" for task in known.values() if task.id not in defects)
@@ -148,11 +156,7 @@ def check(
 
 
 def _find_defects(
-    known: "dict[str, Task]",
-    workers: int,
-    mode: str,
-    isolation: str | None,
-    advance: Callable[[int], None],
+    known: "dict[str, Task]", settings: SandboxSettings, advance: Callable[[int], None]
 ) -> "Iterator[tuple[str, list[Defect]]]":
     """The defects of each task: first of those with code, then of those with pages."""
     from sweetrl.cli.studio import FrontendBench
@@ -161,10 +165,10 @@ def _find_defects(
     backend = [task for task in known.values() if task.kind is Kind.BACKEND]
     frontend = [task for task in known.values() if task.kind is Kind.FRONTEND]
     if backend:
-        with backend_sandboxes(workers, mode, isolation) as sandboxes:
+        with backend_sandboxes(settings) as sandboxes:
             yield from sandboxes.find_defects(backend, advance)
     if frontend:
-        yield from FrontendBench("layout", workers).find_defects(frontend, advance)
+        yield from FrontendBench("layout", settings.workers).find_defects(frontend, advance)
 
 
 def _print_defects(known: "dict[str, Task]", defects: "dict[str, list[Defect]]", output: Path | None) -> None:
@@ -204,7 +208,11 @@ def show(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Show what a task asks for."""
+    """Show what a task asks for.
+
+    Example:
+        sweetrl tasks show mini-backend:test:10 --n 3 --secret
+    """
     from itertools import islice
 
     from sweetrl.tasks.sources import read_tasks

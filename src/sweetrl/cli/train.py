@@ -4,36 +4,29 @@
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.rollout import AgentPrompt
+from sweetrl.cli.groups import DocumentedCommand
+from sweetrl.cli.options import AgentPrompt
 from sweetrl.errors import MissingExtra
-
-if TYPE_CHECKING:
-    from sweetrl.learning.algorithm import Algorithm
+from sweetrl.learning.algorithm import Algorithm, InputName
+from sweetrl.learning.algorithms import algorithms
 
 
 class AlgorithmGroup(TyperGroup):
-    """Reads the registry when its commands are asked for: `sweetrl --help` need not wait for it."""
+    """A group with a command for each algorithm."""
 
-    @property
-    def commands(self) -> dict[str, Any]:
-        """A command for each algorithm."""
-        from sweetrl.learning.algorithms import algorithms
-
-        return {name: command_of(each) for name, each in sorted(algorithms().items())}
-
-    @commands.setter
-    def commands(self, _: object) -> None:
-        """The group is made with an empty list of commands, which is of no use."""
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {name: command_of(each) for name, each in sorted(algorithms().items())}
 
 
 app = typer.Typer(
@@ -80,10 +73,13 @@ class Common:
         typer.Option("--tokens-per-pass", min=1, help="Tokens in memory at a time; changes no result."),
     ] = None
     warmup: Annotated[
-        float | None, typer.Option("--warmup", min=0, max=1, help="Share of the steps that it takes to rise.")
+        float | None, typer.Option("--warmup", min=0, max=1, help="Fraction of steps used for warm-up.")
     ] = None
-    floor: Annotated[
-        float | None, typer.Option("--floor", min=0, max=1, help="Where it ends, as a share of the peak.")
+    min_lr_ratio: Annotated[
+        float | None,
+        typer.Option(
+            "--min-lr-ratio", min=0, max=1, help="Learning rate at the end, as a share of the peak."
+        ),
     ] = None
     lora_rank: Annotated[
         int | None, typer.Option("--lora-rank", min=1, help="Train adapters of this rank, not all weights.")
@@ -98,6 +94,12 @@ class Common:
     shard: Annotated[
         bool, typer.Option("--shard", help="Split the model over the processes of torchrun (FSDP2).")
     ] = False
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            "--held-out", min=0, max=0.9, help="Fraction of tasks kept from training for the held-out loss."
+        ),
+    ] = None
     seed: Annotated[int, typer.Option("--seed", help="Of the order of the data, adapters and heads.")] = 0
     save_every: Annotated[
         int, typer.Option("--save-every", metavar="STEPS", min=1, help="Steps between checkpoints.")
@@ -106,6 +108,15 @@ class Common:
     log_every: Annotated[
         int, typer.Option("--log-every", metavar="STEPS", min=1, help="Steps between lines of log.jsonl.")
     ] = 1
+    monitor: Annotated[
+        int,
+        typer.Option(
+            "--monitor",
+            metavar="TIMES",
+            min=0,
+            help="How often KL to the base model, turn length and held-out loss are measured.",
+        ),
+    ] = 8
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Log for TensorBoard too.")] = False
     wandb: Annotated[bool, typer.Option("--wandb", help="Log to Weights & Biases too.")] = False
     json: JsonFlag = False
@@ -115,175 +126,128 @@ class Common:
 # ---------------------------------------------------------------- options that not all algorithms have
 
 
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
 @dataclass(frozen=True)
 class Option:
-    """An option of a command: its name in Python, its type for typer, and its default."""
+    """An option of a command: its type, how typer shows it, and its default."""
 
-    name: str
-    annotation: Any
+    type: Any
+    told: Any
     default: Any = inspect.Parameter.empty
 
-    def parameter(self) -> inspect.Parameter:
+    def parameter(self, name: str) -> inspect.Parameter:
         """A keyword of the command's function."""
-        return inspect.Parameter(
-            self.name, inspect.Parameter.KEYWORD_ONLY, annotation=self.annotation, default=self.default
-        )
+        return _keyword(name, Annotated[self.type, self.told], self.default)
 
 
-INPUTS: dict[str, tuple[Any, str, str]] = {
-    "pairs": (Path, "--pairs", "PAIRS"),
-    "turn_pairs": (Path, "--pairs", "TURN_PAIRS"),
-    "episodes": (Path, "--episodes", "EPISODES"),
-    "verdicts": (Path, "--verdicts", "VERDICTS"),
-    "tasks": (str, "--tasks", "TASKS"),
+def _weight(flag: str, sentence: str) -> Option:
+    return Option(float | None, typer.Option(flag, min=0, help=sentence), None)
+
+
+def _flag(flag: str, sentence: str, **told: Any) -> Option:
+    return Option(bool, typer.Option(flag, help=sentence, **told), default=False)
+
+
+INPUTS: Mapping[InputName, tuple[Any, str, str]] = {
+    "pairs": (Path, "--pairs", "pairs.jsonl"),
+    "turn_pairs": (Path, "--pairs", "turn_pairs.jsonl"),
+    "episodes": (Path, "--episodes", "run/episodes.jsonl"),
+    "verdicts": (Path, "--verdicts", "run/verdicts.jsonl"),
+    "tasks": (str, "--tasks", "mini-backend:train:20"),
 }
-"""Type, option and placeholder of each input."""
+"""Type and option of each input, and an example."""
 
 SETTINGS = {
-    option.name: option
-    for option in (
-        Option(
-            "beta",
-            Annotated[
-                float | None,
-                typer.Option("--beta", min=0, help="How strongly preferences count against the seed model."),
-            ],
-            None,
-        ),
-        Option(
-            "nll",
-            Annotated[
-                float | None, typer.Option("--nll", min=0, help="Weight of imitating what was chosen.")
-            ],
-            None,
-        ),
-        Option(
-            "imitation",
-            Annotated[
-                float | None,
-                typer.Option(
-                    "--imitation", min=0, help="Weight of imitating answers that succeeded, with --verdicts."
-                ),
-            ],
-            None,
-        ),
-        Option(
-            "kind",
-            Annotated[
-                Literal["advantage", "value", "regression"],
-                typer.Option(
-                    "--kind", help="Log-ratios of the model itself, or a head for success or for scores."
-                ),
-            ],
-            "advantage",
-        ),
-        Option(
-            "normalisation",
-            Annotated[
-                Literal["turn_mean", "dialogue_mean", "none"],
-                typer.Option(
-                    "--normalisation", help="Of the log-ratios of tokens; turn_mean is the paper's."
-                ),
-            ],
-            "turn_mean",
-        ),
-        Option(
-            "vision",
-            Annotated[
-                bool,
-                typer.Option(
-                    "--vision",
-                    help="Show it the reference page as a picture: a vision-language model, --kind regression.",
-                ),
-            ],
-            default=False,
-        ),
-        Option(
-            "privileged",
-            Annotated[
-                bool,
-                typer.Option(
-                    "--blind",
-                    callback=lambda blind: not blind,
-                    help="Do not show it the reference (ablation).",
-                ),
-            ],
-            default=False,
-        ),
-        Option(
-            "plain_reference",
-            Annotated[
-                bool,
-                typer.Option(
-                    "--plain-reference",
-                    help="Rank turns against the reference model without the reference in its prompt, "
-                    "as the published code does.",
-                ),
-            ],
-            default=False,
-        ),
-    )
+    "beta": _weight("--beta", "How strongly preferences count against the seed model."),
+    "nll": _weight("--nll-weight", "Weight of the negative log-likelihood of what was chosen."),
+    "imitation": _weight("--sft-weight", "Weight of imitating answers that succeeded, with --verdicts."),
+    "kind": Option(
+        Literal["advantage", "value", "regression"],
+        typer.Option("--kind", help="Log-ratios of the model itself, or a head for success or for scores."),
+        "advantage",
+    ),
+    "normalisation": Option(
+        Literal["turn_mean", "dialogue_mean", "none"],
+        typer.Option("--normalisation", help="Of the log-ratios of tokens; turn_mean is the paper's."),
+        "turn_mean",
+    ),
+    "vision": _flag(
+        "--vision", "Show it the reference page as a picture: a vision-language model, --kind regression."
+    ),
+    "privileged": _flag(
+        "--no-reference", "Do not show it the reference (ablation).", callback=lambda hidden: not hidden
+    ),
+    "plain_reference": _flag(
+        "--plain-reference",
+        "Rank turns against the reference model without the reference in its prompt, as the published code does.",
+    ),
 }
-"""Settings that only some algorithms take, by name."""
+"""Settings that only some algorithms take, by their name in `TrainingSettings`."""
 
 DOMAIN = Option(
-    "domain",
-    Annotated[
-        Literal["backend", "frontend"] | None,
-        typer.Option("--kind", help="Whose prompt the agent gets, if --agent-prompt gives none."),
-    ],
+    Literal["backend", "frontend"] | None,
+    typer.Option("--kind", help="Whose prompt the agent gets, if --agent-prompt gives none."),
     None,
 )
 CRITIC_PROMPT = Option(
-    "critic_prompt",
-    Annotated[
-        Path | None,
-        typer.Option("--critic-prompt", metavar="FILE", help="Text around {hidden_information}."),
-    ],
+    Path | None,
+    typer.Option("--critic-prompt", metavar="FILE", help="Text around {hidden_information}."),
     None,
 )
-AGENT_PROMPT = Option("agent_prompt", AgentPrompt, None)
 
 
-def options_of(algorithm: "Algorithm") -> Iterator[Option]:
+def parameters_of(algorithm: Algorithm) -> Iterator[inspect.Parameter]:
     """The options of an algorithm beside those of `Common`."""
-    for read, given in algorithm.reads.items():
-        kind, flag, metavar = INPUTS[read]
-        told = typer.Option(flag, metavar=metavar, help=given.help)
-        if given.required:
-            yield Option(read, Annotated[kind, told])
-        else:
-            yield Option(read, Annotated[kind | None, told], None)
+    for given, read in algorithm.reads.items():
+        kind, flag, _ = INPUTS[given]
+        told = typer.Option(flag, metavar=given.upper(), help=read.help)
+        yield (Option(kind, told) if read.required else Option(kind | None, told, None)).parameter(given)
     if not ("tasks" in algorithm.reads and algorithm.reads["tasks"].required):
-        yield DOMAIN
-    yield from (SETTINGS[name] for name in algorithm.takes)
+        yield DOMAIN.parameter("domain")
+    yield from (SETTINGS[name].parameter(name) for name in algorithm.takes)
     for name, own in algorithm.hyperparameters.items():
         told = typer.Option(f"--{name.replace('_', '-')}", help=own.help)
-        yield Option(name, Annotated[type(own.default), told], own.default)
-    yield from (CRITIC_PROMPT, AGENT_PROMPT) if algorithm.privileged else (AGENT_PROMPT,)
+        yield Option(type(own.default), told, own.default).parameter(name)
+    if algorithm.privileged:
+        yield CRITIC_PROMPT.parameter("critic_prompt")
+    yield _keyword("agent_prompt", AgentPrompt, None)
 
 
-def _common_options() -> Iterator[Option]:
+def _common_parameters() -> Iterator[inspect.Parameter]:
     hints = get_type_hints(Common, include_extras=True)
     for field in fields(Common):
         default = inspect.Parameter.empty if field.default is MISSING else field.default
-        yield Option(field.name, hints[field.name], default)
+        yield _keyword(field.name, hints[field.name], default)
 
 
-def command_of(algorithm: "Algorithm") -> Any:
+def command_of(algorithm: Algorithm) -> Any:
     """The command that trains by an algorithm."""
-    shared, own = list(_common_options()), list(options_of(algorithm))
+    shared, own = list(_common_parameters()), list(parameters_of(algorithm))
 
     def command(**values: Any) -> None:
-        common = Common(**{option.name: values.pop(option.name) for option in shared})
+        common = Common(**{each.name: values.pop(each.name) for each in shared})
         _training()(algorithm, common, values)
 
-    parameters = [option.parameter() for option in (*own, *shared)]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    command.__annotations__ = {}
     single = typer.Typer(rich_markup_mode=None, add_completion=False)
-    single.command(algorithm.name, help=algorithm.help)(command)
+    single.command(algorithm.name, cls=DocumentedCommand, help=_help(algorithm))(command)
     return typer.main.get_command(single)
+
+
+def _help(algorithm: Algorithm) -> str:
+    """The algorithm's sentence, and an example with the inputs that it cannot do without."""
+    given = [
+        f"{INPUTS[name][1]} {INPUTS[name][2]}"
+        for name, read in algorithm.reads.items()
+        if read.required or name == "pairs"
+    ]
+    output = "critic" if algorithm.privileged else "policy"
+    words = f"sweetrl train {algorithm.name} {' '.join(given)} --model mini -o {output}"
+    return f"{algorithm.help}\n\nExample:\n{words}"
 
 
 def _training() -> Callable[..., None]:

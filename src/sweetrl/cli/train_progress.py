@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sweetrl.cli import console, live, progress
 
 if TYPE_CHECKING:
-    from sweetrl.learning.trainer import Progress
+    from sweetrl.learning.run_options import Progress
 
 
 @contextlib.contextmanager

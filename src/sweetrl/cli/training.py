@@ -16,8 +16,8 @@ from sweetrl.learning.algorithms import default_settings
 from sweetrl.learning.checkpoints import REFERENCES, RunFolder, TrainingCard, timestamp, training_versions
 from sweetrl.learning.encodings import Picture, open_encoding
 from sweetrl.learning.loading import default_precision, longest_context
+from sweetrl.learning.run_options import Housekeeping, Progress
 from sweetrl.learning.settings import LoraSettings, TrainingSettings
-from sweetrl.learning.trainer import Housekeeping, Progress
 from sweetrl.learning.trainer import train as train_model
 from sweetrl.models.local.network import no_progress_bars
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
@@ -188,10 +188,11 @@ class Run:
             max_tokens=longest_context(model, common.max_tokens, vision=self._chosen.get("vision", False)),
             tokens_per_pass=common.tokens_per_pass,
             warmup=common.warmup,
-            floor=common.floor,
+            floor=common.min_lr_ratio,
             lora=None if rank is None else LoraSettings(rank=rank, alpha=2 * rank),
             gradient_checkpointing=common.gradient_checkpointing,
             precision=common.precision or default_precision(),
+            held_out=common.held_out,
             seed=common.seed,
         )
 
@@ -205,6 +206,7 @@ class Run:
             save_every=common.save_every,
             keep=common.keep,
             log_every=common.log_every,
+            monitor=common.monitor,
             reports=tuple(reports),
             shard=common.shard,
             observe=observe,

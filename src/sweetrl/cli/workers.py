@@ -1,38 +1,17 @@
-"""What the commands that run untrusted code share: their options, and the sandboxes behind them."""
+"""What the commands that run untrusted code share: sandboxes, and a scorer that uses them."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sweetrl.sandbox import Sandbox
     from sweetrl.scoring.backend import BackendScorer
     from sweetrl.scoring.defects import Defect
+    from sweetrl.settings import SandboxSettings
     from sweetrl.types import Task
-
-WorkersOption = Annotated[
-    int, typer.Option("--workers", min=0, help="Answers judged at a time; 0 for one per core.")
-]
-ModeOption = Annotated[
-    Literal["module", "official"],
-    typer.Option(
-        "--mode", help="Run answers as modules, or as the paper's scorer does, with its word filters."
-    ),
-]
-TurnCostOption = Annotated[
-    float,
-    typer.Option(
-        "--turn-cost", min=0, max=1, help="Take so much off the reward for each turn before the answer."
-    ),
-]
-IsolationOption = Annotated[
-    Literal["landlock", "bubblewrap", "unsafe"] | None,
-    typer.Option("--isolation", help="What keeps answers in; the best that this machine offers by default."),
-]
 
 
 class BackendSandboxes:
@@ -70,16 +49,16 @@ class BackendSandboxes:
 
 
 @contextmanager
-def backend_sandboxes(workers: int, mode: str, isolation: str | None) -> Iterator[BackendSandboxes]:
+def backend_sandboxes(settings: "SandboxSettings") -> Iterator[BackendSandboxes]:
     """Sandboxes and scorer for as long as the block lasts."""
     from sweetrl.sandbox import Isolation, Sandbox
     from sweetrl.scoring.backend import BackendScorer, Mode
 
-    workers = workers or len(os.sched_getaffinity(0))
-    kind = None if isolation is None else Isolation(isolation)
+    workers = settings.workers or len(os.sched_getaffinity(0))
+    kind = None if settings.isolation is None else Isolation(settings.isolation)
     main = Sandbox(workers=workers, isolation=kind)
     other = Sandbox(workers=workers, isolation=kind, hash_seed=1)
-    scorer = BackendScorer(main, mode=Mode(mode), workers=workers)
+    scorer = BackendScorer(main, mode=Mode(settings.mode), workers=workers)
     try:
         yield BackendSandboxes(main, other, scorer, workers)
     finally:

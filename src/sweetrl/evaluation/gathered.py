@@ -11,7 +11,6 @@ import msgspec
 from msgspec.structs import replace
 
 from sweetrl.evaluation.studies import Curve, Earlier, MethodResult, Missing, Share, Step, StudyResults
-from sweetrl.settings.studies import with_new_names
 
 
 class _Labelled(Protocol):
@@ -104,7 +103,9 @@ class _Gathering:
     def _is_same(self, part: str, name: str) -> bool:
         now, earlier = (_settings_of(each.settings, part, name) for each in (self._now, self._earlier))
         # As text: what was a tuple is a list once it has been in a file.
-        return msgspec.json.encode(now, order="sorted") == msgspec.json.encode(earlier, order="sorted")
+        return msgspec.json.encode(_given(now), order="sorted") == msgspec.json.encode(
+            _given(earlier), order="sorted"
+        )
 
     # -------- what follows from it
 
@@ -140,6 +141,13 @@ def _seeds_missing(results: StudyResults, part: str, name: str) -> int:
     return sum(len(each.seeds) for each in results.missing if (each.part, each.name) == (part, name))
 
 
+def _given(settings: Any) -> Any:
+    """Settings without those that are left to a default: an earlier version may not know them yet."""
+    if not isinstance(settings, Mapping):
+        return settings
+    return {key: _given(value) for key, value in settings.items() if value is not None}
+
+
 def _listed(results: StudyResults, part: str) -> list[str]:
     """The methods or critics that a part is about, in the order of the study."""
     section = results.settings.get(part)
@@ -150,7 +158,6 @@ def _settings_of(settings: Mapping[str, Any], part: str, name: str) -> dict[str,
     """All that a figure depends on."""
     section = settings.get(part) if part in SECTIONS else None
     method = None if SECTIONS.get(part) == "critics" else settings.get("methods", {}).get(name)
-    method = None if method is None else with_new_names(method)
     critic = name if method is None else method.get("critic")
     start = method.get("init_from") if method else None
     return {

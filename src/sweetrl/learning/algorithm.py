@@ -99,8 +99,8 @@ def needs_successes(*names: InputName) -> Callable[[Mapping[str, Any], Mapping[s
     def check(settings: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         present = [name for name in names if name in given]
         if settings.get("imitation") and len(present) < len(names):
-            raise UsageError(f"--imitation needs the dialogues and what they earned; give {options} too")
+            raise UsageError(f"--sft-weight needs the dialogues and what they earned; give {options} too")
         if not settings.get("imitation") and present:
-            raise UsageError(f"{options}: only for --imitation; give its weight too")
+            raise UsageError(f"{options}: only for --sft-weight; give its weight too")
 
     return check

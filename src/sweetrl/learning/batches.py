@@ -37,6 +37,8 @@ class Example:
     """Its share in the mean over an optimiser step."""
     group: str = ""
     """Examples of one group have sequences or histories in common; those without one stand alone."""
+    task: str = ""
+    """Id of the task that it is about."""
     branch: bool = False
     """Whether its sequences may share rows, with each other and with those of its group."""
     reference: tuple[float, ...] = ()

@@ -73,7 +73,9 @@ def successful_dialogues(
     for episode in successful(episodes, verdicts):
         sequences = encoding.dialogue(episode)
         learnt = sum(turn >= 0 for sequence in sequences for turn in sequence.turns)
-        examples.append(Example(episode.id, sequences, weight=float(learnt), branch=encoding.branch))
+        examples.append(
+            Example(episode.id, sequences, weight=float(learnt), task=episode.task_id, branch=encoding.branch)
+        )
     return dataset(examples, "no dialogue succeeded: there is nothing to imitate")
 
 
@@ -88,7 +90,7 @@ def scored_dialogues(
     for episode, success in _judged(episodes, verdicts):
         sequences = encoding.dialogue(episode, _known_task(tasks, episode.task_id, episode.id))
         chosen, rejected = (sequences, ()) if success else ((), sequences)
-        examples.append(Example(episode.id, chosen, rejected, branch=encoding.branch))
+        examples.append(Example(episode.id, chosen, rejected, task=episode.task_id, branch=encoding.branch))
         successes += success
     data = dataset(examples, "no dialogue was scored: there is nothing to learn from")
     if successes in (0, len(examples)):
@@ -129,7 +131,9 @@ def dialogue_pairs(
             encoded(_known(episodes, id_, f"pair {pair.id}").id, pair.task_id)
             for id_ in (pair.chosen, pair.rejected)
         )
-        examples.append(Example(pair.id, chosen, rejected, group=pair.task_id, branch=encoding.branch))
+        examples.append(
+            Example(pair.id, chosen, rejected, group=pair.task_id, task=pair.task_id, branch=encoding.branch)
+        )
     examples += _answers(successes, encoding)
     return dataset(examples, "there are no pairs to learn from")
 
@@ -140,7 +144,9 @@ def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding, successes: Iterabl
     for pair in pairs:
         chosen, rejected = encoding.turns(pair)
         turn = turn_id(pair.episode_id, pair.turn)
-        examples.append(Example(pair.id, (chosen,), (rejected,), group=turn, branch=encoding.branch))
+        examples.append(
+            Example(pair.id, (chosen,), (rejected,), group=turn, task=pair.task_id, branch=encoding.branch)
+        )
     examples += _answers(successes, encoding)
     return dataset(examples, "there are no turn pairs to learn from")
 
@@ -156,6 +162,7 @@ def _answers(successes: Iterable[Episode], encoding: Encoding) -> list[Example]:
             f"{each.id} answer",
             (encoding.answer(each),),
             group=turn_id(each.id, len(each.turns) - 1),
+            task=each.task_id,
             branch=encoding.branch,
         )
         for each in successes

@@ -53,6 +53,16 @@ def turn_logprobs(model: Any, batch: TokenBatch) -> TurnLogprobs:
     return TurnLogprobs(sums[batch.computed_as], counts[batch.computed_as])
 
 
+def token_distributions(model: Any, batch: TokenBatch, *, every: int = 1) -> Tensor:
+    """Log-probabilities of the whole vocabulary where the agent's tokens are predicted, or at every n-th of them."""
+    head = LanguageHead(model)
+
+    def read(hidden: Tensor) -> Tensor:
+        return head.distributions(hidden.flatten(0, 1)[batch.predictors[::every]])
+
+    return _run(model, read, **_inputs(batch))
+
+
 def hidden_states(model: Any, batch: TokenBatch) -> Tensor:
     """What the head reads: (rows * length, size), gradients included."""
     return run_body(model, **_inputs(batch)).flatten(0, 1)
@@ -107,6 +117,10 @@ class LanguageHead:
             else:
                 parts.append(self._logprobs(states, wanted))
         return torch.cat(parts)
+
+    def distributions(self, hidden: Tensor) -> Tensor:
+        """Log-probabilities after each hidden state: (tokens, size) -> (tokens, vocabulary)."""
+        return self.finish(self._forward(hidden)).float().log_softmax(-1)
 
     def _rows_at_once(self, device: torch.device) -> int:
         fitting = max(1, LOGITS_AT_ONCE // self.vocabulary)

@@ -10,7 +10,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
@@ -25,7 +25,7 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
 )
 from torch.utils.data import DataLoader, SequentialSampler
-from transformers import PrinterCallback, Trainer, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback
 
 from sweetrl.learning.algorithms import algorithm_of, objective
 from sweetrl.learning.batches import TokenBatch
@@ -44,44 +44,33 @@ from sweetrl.learning.checkpoints import (
 )
 from sweetrl.learning.datasets import Dataset
 from sweetrl.learning.loading import load_model, merge_adapter, read_weights, remove_score_head, save_plain
+from sweetrl.learning.monitoring import MEASURED, Monitor, MonitorCallback, hold_out
 from sweetrl.learning.objectives import Objective, Outcome, StepObjective
 from sweetrl.learning.reference import with_reference
-from sweetrl.learning.settings import Precision, TrainingSettings
+from sweetrl.learning.run_options import Housekeeping, Progress, training_arguments
 from sweetrl.learning.steps import StepsOfRun, collator
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is, after each optimiser step."""
-
-    step: int
-    steps: int
-    loss: float
-
-
-@dataclass(frozen=True)
-class Housekeeping:
-    """What a run does beside learning; changes no result."""
-
-    save_every: int = 100
-    """Steps between checkpoints."""
-    keep: int = 2
-    """Checkpoints that are kept."""
-    log_every: int = 1
-    """Steps between lines of the log."""
-    reports: tuple[str, ...] = ()
-    """`tensorboard`, `wandb`."""
-    shard: bool = False
-    """Whether the processes of the run share one copy of the model (FSDP2) in place of one each."""
-    observe: Callable[[Progress], None] = lambda _: None
-    """Told after each step."""
-
 
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
 
+class _LogCutBack(TrainerCallback):
+    """Cuts the log of an interrupted run back to the step from which it resumes."""
+
+    def __init__(self, write: Callable[..., None]) -> None:
+        self._write = write
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Called by the library before the first step."""
+        if state.is_world_process_zero:
+            self._write(state.log_history, mode="w")
+
+
 class TurnTrainer(Trainer):
-    """Trains one model by one objective into one folder."""
+    """Trains one model by one objective into one folder.
+
+    The private methods of `Trainer` that it overrides are listed, with their signatures, in
+    `tests/learning/test_trainer_hooks.py`.
+    """
 
     def __init__(
         self,
@@ -100,17 +89,17 @@ class TurnTrainer(Trainer):
         self._algorithm = algorithm_of(card.settings)
         self._objective = objective(card.settings)
         self._has_head = self._algorithm.has_head(card.settings)
-        self._saving_into = folder.checkpoints
         self._sums: dict[str, Tensor] = {}
         self._tokens = 0
         self._clock = time.perf_counter()
         self._weights: int = sum(parameter.numel() for parameter in model.parameters())
         super().__init__(
             model=model,
-            args=_arguments(card.settings, folder, housekeeping),
+            args=training_arguments(card.settings, folder, housekeeping),
             processing_class=tokenizer,
         )
         self.remove_callback(PrinterCallback)
+        self.add_callback(_LogCutBack(self._write_log))
         self._steps = StepsOfRun(
             data.examples,
             card.settings,
@@ -126,14 +115,6 @@ class TurnTrainer(Trainer):
         """Not sharded by accelerate: the data are this process's own."""
         order = SequentialSampler(self._steps)
         return DataLoader(self._steps, batch_size=1, sampler=order, collate_fn=itemgetter(0))
-
-    def _prepare_for_training(self, *arguments: Any) -> Any:
-        """What must be there before the first step, once the model is on its devices."""
-        model, loader = super()._prepare_for_training(*arguments)  # type: ignore[no-untyped-call]
-        if self.is_world_process_zero():
-            # The log of an interrupted run is cut back to where it goes on.
-            self._write_log(self.state.log_history, mode="w")
-        return model, loader
 
     # -------- one step
 
@@ -196,7 +177,7 @@ class TurnTrainer(Trainer):
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the means of the objective's metrics since the last time, over all processes."""
-        if self._sums:
+        if self._sums and MEASURED.isdisjoint(logs):
             names = [*self._sums, "tokens"]
             values = torch.stack(
                 [*self._sums.values(), torch.tensor(float(self._tokens)).to(self.args.device)]
@@ -223,18 +204,15 @@ class TurnTrainer(Trainer):
 
     # -------- checkpoints
 
-    def _get_output_dir(self, trial: object) -> str:  # noqa: ARG002
-        return str(self._saving_into)
-
     def _save_checkpoint(self, model: Any, trial: object) -> None:
         """As always, but aside; it gets its name when every process has written its part."""
         name = f"checkpoint-{self.state.global_step}"
         with self._staged() as aside:
-            self._saving_into = aside
+            self.args.output_dir = str(aside)
             try:
                 super()._save_checkpoint(model, trial)
             finally:
-                self._saving_into = self._folder.checkpoints
+                self.args.output_dir = str(self._folder.checkpoints)
             if self.is_distributed_loading_by_transformers:
                 self._save_sharded_progress(aside / name)
             self.accelerator.wait_for_everyone()
@@ -260,7 +238,7 @@ class TurnTrainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         super()._save(output_dir, state_dict)
-        made = Path(output_dir or self._saving_into)
+        made = Path(output_dir or str(self.args.output_dir))
         # A pickle of the library's own arguments: of no use to anyone, and of one version only.
         (made / "training_args.bin").unlink(missing_ok=True)
         if self._has_head and self._settings.lora is None and self._card.finished:
@@ -324,43 +302,6 @@ class TurnTrainer(Trainer):
         return changed(self._card, metrics={name: float(value) for name, value in logged.items()})
 
 
-def _arguments(
-    settings: TrainingSettings, folder: RunFolder, housekeeping: Housekeeping
-) -> TrainingArguments:
-    """The settings in the library's words."""
-    return TrainingArguments(
-        output_dir=str(folder.checkpoints),
-        # One item of the data is one optimiser step, and all epochs are one to the library.
-        per_device_train_batch_size=1,
-        num_train_epochs=1,
-        learning_rate=settings.learning_rate,
-        lr_scheduler_type="cosine_with_min_lr",
-        lr_scheduler_kwargs={"min_lr_rate": settings.floor},
-        warmup_steps=settings.warmup,
-        adam_beta1=settings.adam_betas[0],
-        adam_beta2=settings.adam_betas[1],
-        weight_decay=settings.weight_decay,
-        max_grad_norm=settings.max_gradient_norm,
-        gradient_checkpointing=settings.gradient_checkpointing,
-        gradient_checkpointing_kwargs={"use_reentrant": False},
-        bf16=settings.precision is Precision.BFLOAT16,
-        use_cpu=not torch.cuda.is_available(),
-        seed=settings.seed,
-        save_strategy="steps",
-        save_steps=housekeeping.save_every,
-        save_only_model=housekeeping.shard,
-        logging_steps=housekeeping.log_every,
-        logging_nan_inf_filter=False,
-        report_to=list(housekeeping.reports) or "none",
-        disable_tqdm=True,
-        log_level="error",
-        log_level_replica="error",
-        # Vision towers have layers that nothing reads.
-        ddp_find_unused_parameters=settings.vision,
-        remove_unused_columns=False,
-    )
-
-
 def train(
     data: Dataset,
     tokenizer: Any,
@@ -373,7 +314,7 @@ def train(
     The main process must have claimed the folder. All processes of a run call this.
     """
     housekeeping = housekeeping or Housekeeping()
-    arguments = _arguments(card.settings, folder, housekeeping)
+    arguments = training_arguments(card.settings, folder, housekeeping)
     processes = arguments.world_size  # joins the other processes
     housekeeping = replace(housekeeping, shard=housekeeping.shard and processes > 1)
     model = load_model(card.model, card.settings)
@@ -382,9 +323,18 @@ def train(
             data.examples, model, card.settings, folder.path / "reference", arguments.device
         )
         data = replace(data, examples=known)
+    data, held_out = hold_out(data, card.settings)
+    card = changed(card, examples=len(data.examples))
+    monitor = Monitor(
+        data.examples, held_out, card.settings, objective(card.settings), collator(tokenizer, card.settings)
+    )
+    last = folder.last_checkpoint()
+    if housekeeping.monitor and last is not None and not housekeeping.shard:
+        monitor.start(model.to(arguments.device))
     if housekeeping.shard:
         model = load_model(card.model, card.settings, shard=processes)
     trainer = TurnTrainer(model, tokenizer, data, card, folder, housekeeping)
-    last = folder.last_checkpoint()
+    if housekeeping.monitor:
+        trainer.add_callback(MonitorCallback(monitor, housekeeping.monitor, trainer.log))
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     return trainer.publish()

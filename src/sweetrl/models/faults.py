@@ -1,15 +1,16 @@
 """What can go wrong with one request, and whether asking again may help."""
 
+import errno
 import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import httpx2
+import aiohttp
 import msgspec
 
-from sweetrl.models.http1 import NoSocketLeft, ReplyTooLarge, Untrusted
+from sweetrl.models.transport import Reply, ReplyTooLarge
 
 _CONTEXT_LENGTH = re.compile(
     r"context.{0,12}(length|window|size)|maximum.{0,12}(model )?(context|length|tokens)|prompt is too long"
@@ -67,19 +68,27 @@ def fault_of(error: Exception) -> Fault:
     """What an exception of the connection, or of our own deadline, means."""
     if isinstance(error, Fault):
         return error
-    if isinstance(error, TimeoutError | httpx2.TimeoutException):
+    if isinstance(error, TimeoutError):
         return Fault("timeout", "no complete reply in time", costly=True, overload=True)
     if isinstance(error, ReplyTooLarge):
         return Fault("reply_too_large", str(error))
-    if isinstance(error, Untrusted):
-        return Fault("certificate", str(error), final=True)
-    return Fault("connection", str(error) or type(error).__name__, overload=isinstance(error, NoSocketLeft))
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return Fault("certificate", f"no connection: {error.certificate_error}", final=True)
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return _no_connection(error.os_error)
+    return Fault("connection", str(error) or type(error).__name__)
 
 
-def fault_of_status(response: httpx2.Response) -> Fault:
-    """What a response that is no success means."""
-    status = response.status_code
-    said, code = _explanation(response.content)
+def _no_connection(error: OSError) -> Fault:
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return Fault("connection", "no connection: too many are open; raise `ulimit -n`", overload=True)
+    return Fault("connection", f"no connection: {error}")
+
+
+def fault_of_status(reply: Reply) -> Fault:
+    """What a reply that is no success means."""
+    status = reply.status
+    said, code = _explanation(reply.body)
     detail = f"HTTP {status}" + (f": {said}" if said else "")
     if code == "insufficient_quota":
         return Fault("quota", detail, final=True)
@@ -93,7 +102,7 @@ def fault_of_status(response: httpx2.Response) -> Fault:
         return Fault("not_found", detail, final=True)
     if status in (408, 409, 429) or status >= 500:
         kind = "rate_limit" if status == 429 else "server"
-        wait = seconds_to_wait(response.headers)
+        wait = seconds_to_wait(reply.headers)
         return Fault(kind, detail, overload=status in _OVERLOAD, retry_after=wait)
     return Fault("bad_request", detail, final=True)
 

@@ -4,26 +4,22 @@ Retries live here and nowhere else.
 """
 
 import asyncio
-import logging
 import os
 import random
 from collections.abc import Callable
 from typing import TypeVar
 
-import httpx2
+import aiohttp
 
 from sweetrl.errors import ModelError, NoReplyError, UsageError
 from sweetrl.models.concurrency import AdaptiveLimiter, Slot
 from sweetrl.models.endpoints import EndpointOptions
 from sweetrl.models.faults import Fault, fault_of, fault_of_status
-from sweetrl.models.http1 import transport_for
 from sweetrl.models.meter import Meter
 from sweetrl.models.specification import EndpointUrl
+from sweetrl.models.transport import Reply, Transport
 
 _T = TypeVar("_T")
-
-# It reports every request with its whole address, whose query may hold a key.
-logging.getLogger("httpx2").setLevel(logging.WARNING)
 
 MAX_DETAIL = 300
 """Characters of a server's own words that an error repeats."""
@@ -41,15 +37,19 @@ class Server:
         self._secrets = sorted(url.secrets(), key=len, reverse=True)
         self._users = 0
         try:
-            self._address = httpx2.URL(url.at(CHAT_PATH))
-        except httpx2.InvalidURL as error:
+            self._transport = Transport(
+                url.at(CHAT_PATH),
+                headers_for(url),
+                max_body=options.max_reply_bytes,
+                connect_timeout=options.connect_timeout,
+            )
+        except ValueError as error:
             raise UsageError("the model's address is malformed") from error
-        self._http = _http_client(url, options)
 
     @property
     def closed(self) -> bool:
         """Whether its last user has left."""
-        return self._http.is_closed
+        return self._transport.closed
 
     def join(self) -> "Server":
         """Use the server until `leave`."""
@@ -60,7 +60,7 @@ class Server:
         """Stop using the server; the last one to go closes the connections."""
         self._users -= 1
         if self._users == 0:
-            await self._http.aclose()
+            await self._transport.close()
 
     async def post(self, body: bytes, read: Callable[[bytes], _T], meter: Meter) -> _T:
         """What `read` makes of the answer to `body`; `read` raises `Fault` if it cannot be used."""
@@ -85,9 +85,9 @@ class Server:
             started = asyncio.get_running_loop().time()
             try:
                 async with asyncio.timeout(self._options.timeout):
-                    response = await self._http.post(self._address, content=body)
-                answer = read(_content(response))
-            except (Fault, TimeoutError, httpx2.RequestError) as error:
+                    reply = await self._transport.post(body)
+                answer = read(_content(reply))
+            except (Fault, TimeoutError, aiohttp.ClientError) as error:
                 raise self._noted(fault_of(error), slot) from None
             # A server that takes most of the time it has gets no more to do.
             if asyncio.get_running_loop().time() - started < self._options.timeout / 2:
@@ -136,17 +136,10 @@ class Server:
         return line if len(line) <= MAX_DETAIL else line[: MAX_DETAIL - 1] + "…"
 
 
-def _content(response: httpx2.Response) -> bytes:
-    if response.status_code != 200:
-        raise fault_of_status(response)
-    return response.content
-
-
-def _http_client(url: EndpointUrl, options: EndpointOptions) -> httpx2.AsyncClient:
-    transport = transport_for(
-        httpx2.URL(url.base), max_body=options.max_reply_bytes, connect_timeout=options.connect_timeout
-    )
-    return httpx2.AsyncClient(transport=transport, timeout=None, trust_env=False, headers=headers_for(url))
+def _content(reply: Reply) -> bytes:
+    if reply.status != 200:
+        raise fault_of_status(reply)
+    return reply.body
 
 
 OFFICIAL_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}

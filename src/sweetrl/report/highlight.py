@@ -1,32 +1,30 @@
-"""Code in colour: just enough to find one's way, in one pass over the text."""
+"""Syntax highlighting by Pygments, in the classes of the report's own stylesheet."""
 
 import re
 from collections.abc import Iterator
-from typing import Literal
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Literal
 
-from sweetrl.report.markup import Markup, element, join
+from pygments.lexers.html import HtmlLexer  # type: ignore[import-untyped]
+from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
+from pygments.token import Token  # type: ignore[import-untyped]
+
+from sweetrl.report.markup import Markup, element, join, with_plain_newlines
 
 Language = Literal["python", "html", "text"]
 
-_KEYWORDS = (
-    "and as assert async await break class continue def del elif else except finally for from global if import in "
-    "is lambda nonlocal not or pass raise return try while with yield None True False"
+_LEXERS = {"python": PythonLexer(), "html": HtmlLexer()}
+_CLASSES = (
+    (Token.Comment, "comment"),
+    (Token.Literal.String, "string"),
+    (Token.Literal.Number, "number"),
+    (Token.Keyword, "keyword"),
+    (Token.Operator.Word, "keyword"),
+    (Token.Name.Tag, "keyword"),
+    (Token.Name.Function, "name"),
+    (Token.Name.Class, "name"),
 )
-_PYTHON = re.compile(
-    r"(?P<comment>#[^\n]*)"
-    r"|(?P<string>[rbfuRBFU]{0,2}(?:"
-    r'"""(?s:.*?)(?:"""|\Z)|' r"'''(?s:.*?)(?:'''|\Z)|"
-    r'"(?:\\.|[^"\\\n])*"?|' r"'(?:\\.|[^'\\\n])*'?))"
-    r"|(?P<number>\b\d[\d_.]*(?:[eE][+-]?\d+)?\b)"
-    rf"|(?P<keyword>\b(?:{_KEYWORDS.replace(' ', '|')})\b)"
-    r"|(?P<name>(?<=\bdef )\w+|(?<=\bclass )\w+)"
-)  # fmt: skip
-_HTML = re.compile(
-    r"(?P<comment><!--(?s:.*?)(?:-->|\Z))"
-    r"|(?P<keyword></?[A-Za-z!][\w:-]*|/?>)"
-    r"|(?P<string>(?<==)\"[^\"]*\"?|(?<==)'[^']*'?)"
-)
-_PATTERNS: dict[Language, re.Pattern[str]] = {"python": _PYTHON, "html": _HTML}
 _LOOKS_LIKE_HTML = re.compile(
     r"<(?:!doctype|html|head|body|div|p|h[1-6]|section|style|script)\b", re.IGNORECASE
 )
@@ -38,15 +36,17 @@ def language_of(code: str) -> Language:
 
 
 def highlight(code: str, language: Language) -> Markup:
-    """The code with its words in classes: comment, string, number, keyword, name."""
-    pattern = _PATTERNS.get(language)
-    return join([code]) if pattern is None else join(_pieces(code, pattern))
+    """The code with its tokens in classes: comment, string, number, keyword, name."""
+    lexer = _LEXERS.get(language)
+    return join([code] if lexer is None else _spans(with_plain_newlines(code), lexer))
 
 
-def _pieces(code: str, pattern: re.Pattern[str]) -> Iterator[str]:
-    position = 0
-    for found in pattern.finditer(code):
-        yield code[position : found.start()]
-        yield element("span", found[0], class_=f"code-{found.lastgroup}")
-        position = found.end()
-    yield code[position:]
+def _spans(code: str, lexer: Any) -> Iterator[str]:
+    tokens = ((_class(kind), token) for _, kind, token in lexer.get_tokens_unprocessed(code))
+    for name, group in groupby(tokens, key=itemgetter(0)):
+        piece = "".join(token for _, token in group)
+        yield piece if name is None else element("span", piece, class_=f"code-{name}")
+
+
+def _class(kind: Any) -> str | None:
+    return next((name for token, name in _CLASSES if kind in token), None)

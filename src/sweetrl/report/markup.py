@@ -25,10 +25,14 @@ class Markup(str):
 
 def text(value: str) -> Markup:
     """Any text as HTML that shows it."""
-    value = value.replace("\r\n", "\n").replace("\r", "\n")
-    value = _CONTROL.sub(_picture_of_control, value)
+    value = _CONTROL.sub(_picture_of_control, with_plain_newlines(value))
     value = _REORDERING.sub(lambda found: f"[U+{ord(found[0]):04X}]", value)
     return Markup(html.escape(_NOT_A_CHARACTER.sub("\ufffd", value), quote=True))
+
+
+def with_plain_newlines(value: str) -> str:
+    """The text with `\\n` as its only line break."""
+    return value.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _picture_of_control(found: re.Match[str]) -> str:

@@ -27,6 +27,16 @@ _CURVES = {
 }
 """The curves that are shown, in this order, and what they are called; others follow under their own name."""
 _CURVES_SHOWN = 4
+_MONITORED = {
+    "KL to the base model, nats per token": {"kl": ""},
+    "tokens per turn": {
+        "turn_tokens": "written by the model",
+        "chosen_turn_tokens": "chosen in the data",
+        "rejected_turn_tokens": "rejected in the data",
+    },
+    "held-out loss": {"held_out_loss": ""},
+}
+"""What is measured at a few moments of a run: the lines of each plot, by metric, and what they are called."""
 BINS = 120
 """A curve has at most so many points: the means of as many stretches."""
 
@@ -238,10 +248,11 @@ def _training(training: Training, number: int) -> Markup:
 
 
 def curves(training: Training) -> list[Figure]:
-    """The plots of a training run, the important ones first."""
+    """The plots of a training run, the important ones first, then those that show collapse."""
     known = [name for name in _CURVES if name in training.curves]
-    names = (known + [name for name in training.curves if name not in _CURVES])[:_CURVES_SHOWN]
-    return [
+    apart = {*_CURVES, *(name for lines in _MONITORED.values() for name in lines)}
+    names = (known + [name for name in training.curves if name not in apart])[:_CURVES_SHOWN]
+    logged = [
         Figure(
             title=_CURVES.get(name, name.replace("_", " ")),
             x_label="step",
@@ -251,12 +262,27 @@ def curves(training: Training) -> list[Figure]:
         )
         for name in names
     ]
+    return logged + list(_monitored(training))
+
+
+def _monitored(training: Training) -> Iterator[Figure]:
+    for title, lines in _MONITORED.items():
+        series = tuple(
+            Series(label, thinned(training.curves[name]))
+            for name, label in lines.items()
+            if name in training.curves
+        )
+        if series:
+            yield Figure(title=title, x_label="step", y_label=title, series=series)
 
 
 def _curve(figure: Figure, number: int) -> Markup:
     title = figure.title + (", %" if figure.percent else "")
-    plot = charts.line_plot(figure, [number], width=250, height=165)
-    return element("figure", element("figcaption", title, class_="panel-title"), plot)
+    colours = [number + place for place in range(len(figure.series))]
+    plot = charts.line_plot(figure, colours, width=250, height=165)
+    named = [(colour, each.label) for colour, each in zip(colours, figure.series, strict=True) if each.label]
+    legend = charts.legend(named) if named else None
+    return element("figure", element("figcaption", title, class_="panel-title"), plot, legend)
 
 
 def thinned(points: Sequence[tuple[float, float]]) -> tuple[Point, ...]:

@@ -15,7 +15,8 @@ from msgspec.structs import fields
 
 from sweetrl.errors import ConfigError
 from sweetrl.settings.recipes import Recipe
-from sweetrl.settings.studies import OLD_NAMES, Study, inherited, is_study, with_new_names
+from sweetrl.settings.studies import Study, inherited, is_study
+from sweetrl.settings.words import Notice, renamed
 
 T = TypeVar("T", bound=Struct)
 Completion = Callable[[dict[str, Any]], dict[str, Any]]
@@ -26,12 +27,17 @@ DEEPEST = 8
 """Files that may extend one another: more are a circle."""
 
 
-def load_experiment(path: Path, changes: Sequence[str] = ()) -> Recipe | Study:
-    """What a file holds, with `key=value` changes; all its faults are one `ConfigError`."""
+def load_experiment(
+    path: Path, changes: Sequence[str] = (), notice: Notice = lambda _: None
+) -> Recipe | Study:
+    """What a file holds, with `key=value` changes; all its faults are one `ConfigError`.
+
+    `notice` is told of each key that has another name now.
+    """
     content = _changed(path, changes)
     if is_study(content):
-        return _converted(path, content, Study, complete=inherited)
-    return _converted(path, content, Recipe)
+        return _converted(path, content, Study, complete=inherited, notice=notice)
+    return _converted(path, content, Recipe, notice=notice)
 
 
 def load_recipe(path: Path, changes: Sequence[str] = ()) -> Recipe:
@@ -44,9 +50,31 @@ def load_study(path: Path, changes: Sequence[str] = ()) -> Study:
     return _converted(path, _changed(path, changes), Study, complete=inherited)
 
 
+def current_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a study as an earlier version stored them, as this one would store them."""
+    try:
+        study = msgspec.convert(_current(_given(stored), Study, lambda _: None), Study)
+    except msgspec.ValidationError:
+        return dict(stored)
+    found: dict[str, Any] = msgspec.to_builtins(study)
+    return found
+
+
+def _given(value: Any) -> Any:
+    """What was set: None stood for a default of the command."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _given(each) for key, each in value.items() if each is not None}
+
+
 def _converted(
-    path: Path, content: dict[str, Any], record_type: type[T], complete: Completion = lambda content: content
+    path: Path,
+    content: dict[str, Any],
+    record_type: type[T],
+    complete: Completion = lambda content: content,
+    notice: Notice = lambda _: None,
 ) -> T:
+    content = _current(content, record_type, lambda line: notice(f"{path}: {line}"))
     found = list(faults(content, record_type))
     if not found:
         try:
@@ -61,34 +89,14 @@ def _converted(
 
 def _changed(path: Path, changes: Sequence[str]) -> dict[str, Any]:
     content = _content(path)
-    for change in map(_renamed_change, changes):
+    for change in changes:
         _apply(content, change)
-    return _renamed(content)
-
-
-def _renamed_change(change: str) -> str:
-    """A `--set` with today's name of its key."""
-    key, equals, text = change.partition("=")
-    *sections, last = key.split(".")
-    if not sections or (sections[0] == "methods" and len(sections) == 2):
-        last = OLD_NAMES.get(last, last)
-    return ".".join([*sections, last]) + equals + text
-
-
-def _renamed(content: dict[str, Any]) -> dict[str, Any]:
-    """The content with today's names for what first-edition files call otherwise."""
-    methods = content.get("methods")
-    if isinstance(methods, dict):
-        renamed = {
-            name: with_new_names(own) if isinstance(own, dict) else own for name, own in methods.items()
-        }
-        return {**content, "methods": renamed}
-    return with_new_names(content) if isinstance(content.get("method"), str) else content
+    return content
 
 
 def _content(path: Path, depth: int = 1) -> dict[str, Any]:
     """What a file says, and the files that it extends."""
-    own = _renamed(_parsed(path))
+    own = _parsed(path)
     other = own.pop(EXTENDS, None)
     if other is None:
         return own
@@ -139,6 +147,26 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+# ---------------------------------------------------------------- old names
+
+
+def _current(value: Any, wanted: Any, notice: Notice, where: str = "") -> Any:
+    """The same content with every key by its new name."""
+    section = _section(wanted)
+    if section is None or not isinstance(value, dict):
+        return value
+    if get_origin(wanted) is dict:
+        return {name: _current(each, section, notice, f"{where}{name}.") for name, each in value.items()}
+    known = {field.encode_name: field.type for field in fields(section)}
+    content = {}
+    for key, each in value.items():
+        new = key if key in known or renamed(key) not in known else renamed(key)
+        if new != key:
+            notice(f"{where}{key} is called {new} now; the old name will go")
+        content[new] = _current(each, known.get(new), notice, f"{where}{new}.")
+    return content
 
 
 # ---------------------------------------------------------------- faults

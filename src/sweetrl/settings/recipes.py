@@ -2,16 +2,23 @@
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-Positive = Annotated[int, Meta(ge=1)]
-NotNegative = Annotated[float, Meta(ge=0)]
-Rate = Annotated[float, Meta(gt=0)]
-Name = Annotated[str, Meta(min_length=1)]
-
-
-class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of a recipe. None leaves a value to the command's own default."""
+from sweetrl.settings.schema import Name, NotNegative, Positive, Rate, Section
+from sweetrl.settings.stages import (
+    RANK_CONCURRENCY,
+    AgentSettings,
+    CollaboratorSettings,
+    CriticPrompt,
+    DrawSettings,
+    JudgePrompt,
+    JudgeRounds,
+    PairSettings,
+    RankConcurrency,
+    RolloutSettings,
+    ScoringSettings,
+    TurnPairSettings,
+)
 
 
 class TaskFiles(Section, frozen=True, kw_only=True):
@@ -22,42 +29,6 @@ class TaskFiles(Section, frozen=True, kw_only=True):
     """Tasks to evaluate the policy on; without them it is not evaluated."""
 
 
-class PlayerSettings(Section, frozen=True, kw_only=True):
-    """One side of the dialogues."""
-
-    model: Name
-    temperature: NotNegative | None = None
-    max_tokens: Positive | None = None
-    """New tokens in one message."""
-    prompt: Name | None = None
-    """A file in place of the prompt that ships."""
-
-
-class RolloutSettings(Section, frozen=True, kw_only=True):
-    """How dialogues are held."""
-
-    attempts: Positive = 1
-    """Dialogues on each task."""
-    concurrency: Positive | None = None
-    turn_limit: Positive | None = None
-    guard: bool = False
-    """Ask the collaborator again when a reply gives code away."""
-
-
-class ScoringSettings(Section, frozen=True, kw_only=True):
-    """How dialogues are scored."""
-
-    turn_cost: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    """Taken off the reward for each turn before the answer, in training and in evaluation."""
-
-
-class PairSettings(Section, frozen=True, kw_only=True):
-    """How dialogues are paired."""
-
-    rule: Literal["backend", "successes", "frontend", "all"] = "backend"
-    margin: NotNegative | None = None
-
-
 class TrainNumbers(Section, frozen=True, kw_only=True):
     """The numbers of one training run; the paper's (table 5) are the command's defaults."""
 
@@ -65,16 +36,18 @@ class TrainNumbers(Section, frozen=True, kw_only=True):
     batch_size: Positive | None = None
     learning_rate: Rate | None = None
     beta: Rate | None = None
-    nll: NotNegative | None = None
+    nll_weight: NotNegative | None = None
     """Weight of the negative log-likelihood of what was chosen."""
-    imitation: NotNegative | None = None
+    sft_weight: NotNegative | None = None
     """Weight of imitating the answers that succeeded, beside turn pairs; other methods do not take it."""
     warmup: NotNegative | None = None
-    floor: NotNegative | None = None
+    min_lr_ratio: NotNegative | None = None
     max_tokens: Positive | None = None
     """Context."""
     tokens_per_pass: Positive | None = None
     max_steps: Positive | None = None
+    held_out: Annotated[float, Meta(ge=0, le=0.9)] | None = None
+    """Share of the training tasks that the held-out loss is measured on, and that nothing is learnt from."""
     lora_rank: Positive | None = None
     precision: Literal["float32", "bfloat16"] | None = None
     gradient_checkpointing: bool = False
@@ -101,7 +74,7 @@ class CriticNumbers(TrainNumbers, frozen=True, kw_only=True):
     kind: Literal["advantage", "value", "regression"] | None = None
     normalisation: Literal["turn_mean", "dialogue_mean", "none"] | None = None
     """Of an advantage critic."""
-    blind: bool = False
+    no_reference: bool = False
     """Do not show it the reference (ablation)."""
     plain_reference: bool = False
     """Rank against the reference model without the reference in its prompt, as the published code does."""
@@ -116,38 +89,20 @@ class CriticSettings(CriticNumbers, frozen=True, kw_only=True):
     """The seed model, as for a policy."""
 
 
-class DrawSettings(Section, frozen=True, kw_only=True):
-    """How candidates are drawn."""
+class RankedDrawSettings(DrawSettings, frozen=True, kw_only=True):
+    """How candidates are drawn and ranked."""
 
-    n: Positive = 16
-    """Candidates for each turn (paper, section 4.2)."""
-    attempts: Positive | None = None
-    """Only for so many dialogues on each task."""
-    concurrency: Positive | None = None
-    rank_concurrency: Positive | None = None
+    rank_concurrency: RankConcurrency = RANK_CONCURRENCY
 
 
-class CandidateSettings(DrawSettings, frozen=True, kw_only=True):
+class CandidateSettings(RankedDrawSettings, frozen=True, kw_only=True):
     """How candidates are drawn, and who ranks them."""
 
     critic: Name | None = None
     """A critic as `sweetrl rank` takes it, in place of one that the recipe trains."""
-    critic_prompt: Name | None = None
-    """What it is told of the reference, if it is one of the kind `zero:`."""
-    judge_prompt: Name | None = None
-    """A file that asks a judge among the critics."""
-    judge_rounds: Positive | None = None
-
-
-class TurnPairSettings(Section, frozen=True, kw_only=True):
-    """How candidates are paired."""
-
-    rule: Literal["halves", "extremes"] = "halves"
-    pairs: Positive = 4
-    margin: NotNegative = 0.0
-    """By how much the advantages of a pair differ at least."""
-    spreads: NotNegative = 0.0
-    """The same in standard deviations of the critic's advantages within a turn: fair to critics of any scale."""
+    critic_prompt: CriticPrompt = None
+    judge_prompt: JudgePrompt = None
+    judge_rounds: JudgeRounds = None
 
 
 class EvaluationSettings(Section, frozen=True, kw_only=True):
@@ -200,8 +155,8 @@ class Recipe(Section, frozen=True, kw_only=True):
     tasks: TaskFiles
     episodes: Name | None = None
     """Dialogues that were held already, ours or published; they are scored, not held again."""
-    agent: PlayerSettings
-    collaborator: PlayerSettings
+    agent: AgentSettings
+    collaborator: CollaboratorSettings
     rollout: RolloutSettings = RolloutSettings()
     scoring: ScoringSettings = ScoringSettings()
     pairs: PairSettings = PairSettings()

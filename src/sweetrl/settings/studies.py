@@ -11,18 +11,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from sweetrl.settings.recipes import (
-    CriticNumbers,
-    DrawSettings,
-    EstimateSettings,
-    Name,
+from sweetrl.settings.recipes import CriticNumbers, EstimateSettings, RankedDrawSettings, TrainNumbers
+from sweetrl.settings.schema import Name, Positive, Section
+from sweetrl.settings.stages import (
+    AgentSettings,
+    CollaboratorSettings,
     PairSettings,
-    PlayerSettings,
-    Positive,
+    Replays,
     RolloutSettings,
     ScoringSettings,
-    Section,
-    TrainNumbers,
     TurnPairSettings,
 )
 
@@ -30,9 +27,6 @@ SEED = "{seed}"
 """In a source of tasks: the seed of the run, or of the study where all runs share the tasks."""
 FOLDER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 """Methods and critics are folders."""
-
-OLD_NAMES = {"method": "algorithm", "learner": "algorithm", "start": "init_from"}
-"""Keys of recipes and methods that have another name now; the old ones are still read."""
 
 Seed = Annotated[int, Meta(ge=0, lt=10**15)]
 
@@ -62,7 +56,7 @@ class StudyCritic(CriticNumbers, frozen=True, kw_only=True):
     """In tables; the name if empty."""
     use: Name | None = None
     """A critic as `sweetrl rank` takes it, which is not trained; all numbers are ignored then."""
-    replays: Annotated[int, Meta(ge=2)] | None = None
+    replays: Replays | None = None
     """An oracle in place of a critic: the values of candidates by so many replays of each."""
     turns: Positive | None = None
     """Of an oracle: only so many turns of the dialogues have values, and are learnt from."""
@@ -133,7 +127,7 @@ class CreditSettings(PartSettings, frozen=True, kw_only=True):
     """Of dialogues that no critic was trained on."""
     turns: Positive
     """Drawn from those dialogues."""
-    replays: Annotated[int, Meta(ge=2)] = 16
+    replays: Replays = 16
     """Dialogues played on from each candidate."""
     critics: tuple[Name, ...]
 
@@ -152,14 +146,14 @@ class Study(Section, frozen=True, kw_only=True):
     seeds: Positive = 1
     """How many runs."""
     tasks: StudyTasks
-    agent: PlayerSettings
-    collaborator: PlayerSettings
+    agent: AgentSettings
+    collaborator: CollaboratorSettings
     rollout: RolloutSettings = RolloutSettings()
     scoring: ScoringSettings = ScoringSettings()
     pairs: PairSettings = PairSettings()
     critic: CriticNumbers = CriticNumbers()
     """What all critics share."""
-    candidates: DrawSettings = DrawSettings()
+    candidates: RankedDrawSettings = RankedDrawSettings()
     turn_pairs: TurnPairSettings = TurnPairSettings()
     """What all methods share."""
     policy: TrainNumbers = TrainNumbers()
@@ -282,8 +276,3 @@ def inherited(content: dict[str, Any]) -> dict[str, Any]:
 def _whole_method(content: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     shared = {key: {**content.get(key, {}), **own.get(key, {})} for key in ("policy", "turn_pairs")}
     return {**own, **shared}
-
-
-def with_new_names(section: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe, or the method of a study, with today's names for keys of the first edition."""
-    return {new if (new := OLD_NAMES.get(key, key)) not in section else key: section[key] for key in section}

@@ -90,7 +90,7 @@ def check(settings: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     if settings["vision"] and kind != CriticKind.REGRESSION:
         raise UsageError("--vision is for critics with a head on all tokens; give --kind regression too")
     if settings["vision"] and not settings["privileged"]:
-        raise UsageError("a critic that sees is shown the reference; leave out --vision or --blind")
+        raise UsageError("a critic that sees is shown the reference; leave out --vision or --no-reference")
 
 
 def finish(folder: Path, card: "TrainingCard") -> None:

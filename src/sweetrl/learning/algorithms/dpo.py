@@ -32,7 +32,7 @@ ALGORITHM = Algorithm(
     reads={
         "pairs": Input("Pairs of dialogues, from `sweetrl pairs`."),
         "episodes": Input("The dialogues."),
-        "verdicts": Input("Which dialogues succeeded, for --imitation.", required=False),
+        "verdicts": Input("Which dialogues succeeded, for --sft-weight.", required=False),
         "tasks": Input("Their tasks, if the dialogues are published ones.", required=False),
     },
     examples=examples,

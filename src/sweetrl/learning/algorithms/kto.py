@@ -77,7 +77,9 @@ def examples(records: Records, encoding: "Encoding") -> "Dataset":
         encode = partial(encoding.encoder.turn, turn.history, system=encoding.system, name=turn.id)
         both = (encode(turn.output), encode(other))
         chosen, rejected = (both, ()) if turn.desirable else ((), both)
-        made.append(Example(turn.id, chosen, rejected, group=turn.group, branch=encoding.branch))
+        made.append(
+            Example(turn.id, chosen, rejected, group=turn.group, task=turn.task_id, branch=encoding.branch)
+        )
     return dataset(made, "there are no turn pairs to learn from")
 
 

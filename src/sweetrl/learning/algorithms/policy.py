@@ -31,8 +31,8 @@ ALGORITHM = Algorithm(
     label="Policy by turn-wise DPO",
     reads={
         "turn_pairs": Input("Pairs of turns, from `sweetrl turn-pairs`."),
-        "episodes": Input("Dialogues to imitate, for --imitation.", required=False),
-        "verdicts": Input("Which dialogues succeeded, for --imitation.", required=False),
+        "episodes": Input("Dialogues to imitate, for --sft-weight.", required=False),
+        "verdicts": Input("Which dialogues succeeded, for --sft-weight.", required=False),
     },
     examples=examples,
     objective=objective,

@@ -1,0 +1,329 @@
+"""The settings of each stage. What several stages share is a section of its own, or a type with its sentence."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from sweetrl.settings.schema import (
+    PREFIXED,
+    Name,
+    NotNegative,
+    Positive,
+    Record,
+    Section,
+    Setting,
+    Share,
+)
+
+RANK_CONCURRENCY = 8
+"""Turns that a critic ranks at a time."""
+
+Replays = Annotated[int, Meta(ge=2)]
+CriticPrompt = Annotated[
+    Name | None,
+    Setting(
+        "Text around {hidden_information}, for a critic zero:hf:PATH.",
+        record=Record.DERIVED,
+        metavar="FILE",
+        default="the prompt that ships",
+    ),
+]
+JudgePrompt = Annotated[
+    Name | None,
+    Setting(
+        "How a judge is asked to compare {first} and {second}.",
+        record=Record.DERIVED,
+        metavar="FILE",
+        default="the prompt that ships",
+    ),
+]
+JudgeRounds = Annotated[
+    Positive | None,
+    Setting(
+        "Rounds of a judge: each candidate is compared with twice as many others.",
+        record=Record.DERIVED,
+        default="2",
+    ),
+]
+RankConcurrency = Annotated[
+    Positive, Setting("The most turns that a critic is given at a time.", Record.NOTHING)
+]
+Seed = Annotated[int, Setting("The same seed gives the same records.")]
+Show = Annotated[
+    Literal["pictures", "source"],
+    Setting("How a model that plays the collaborator sees pages: rendered, or as HTML.", Record.DERIVED),
+]
+
+
+class PlayerSettings(Section, frozen=True, kw_only=True):
+    """One side of the dialogues."""
+
+    model: Annotated[Name, Setting("The model.", Record.DERIVED, option="")]
+    temperature: Annotated[NotNegative, Setting("Sampling temperature.", Record.DERIVED)]
+    max_tokens: Annotated[Positive, Setting("New tokens in one message.", Record.DERIVED)]
+    prompt: Annotated[
+        Name | None,
+        Setting(
+            "A file with another prompt.",
+            Record.DERIVED,
+            metavar="FILE",
+            default="the prompt that ships",
+        ),
+    ] = None
+
+
+class AgentSettings(PlayerSettings, frozen=True, kw_only=True):
+    """The agent, which is evaluated or trained."""
+
+    model: Annotated[
+        Name,
+        Setting(
+            "openai:MODEL@URL, hf:PATH_OR_ID, mini or scripted:NAME.",
+            Record.DERIVED,
+            metavar="MODEL",
+            option="",
+        ),
+    ]
+    temperature: Annotated[NotNegative, Setting("Sampling temperature of the agent.", Record.DERIVED)] = 1.0
+    max_tokens: Annotated[Positive, Setting("New tokens in one turn of the agent.", Record.DERIVED)] = 1024
+
+
+class CollaboratorSettings(PlayerSettings, frozen=True, kw_only=True):
+    """The collaborator, who knows what is wanted."""
+
+    model: Annotated[
+        Name,
+        Setting(
+            "As --agent; colleague; designer[:quote]; replay:EPISODES.jsonl.",
+            Record.DERIVED,
+            metavar="MODEL",
+            option="",
+        ),
+    ]
+    temperature: Annotated[
+        NotNegative, Setting("Sampling temperature of the collaborator.", Record.DERIVED)
+    ] = 0.0
+    max_tokens: Annotated[Positive, Setting("New tokens in one reply.", Record.DERIVED)] = 512
+
+
+class TurnLimitSettings(Section, frozen=True, kw_only=True):
+    """What the agent's prompt names, wherever there is an agent."""
+
+    turn_limit: Annotated[Positive, Setting("The most messages that the agent may send.")] = 10
+
+
+class PlaySettings(TurnLimitSettings, frozen=True, kw_only=True):
+    """What every stage that plays dialogues takes."""
+
+    concurrency: Annotated[
+        Positive, Setting("The most dialogues that are open at a time.", Record.NOTHING)
+    ] = 64
+
+
+class RolloutSettings(PlaySettings, frozen=True, kw_only=True):
+    """How dialogues are rolled out."""
+
+    attempts: Annotated[Positive, Setting("Dialogues on each task.", Record.NOTHING)] = 1
+    guard: Annotated[
+        bool, Setting("Ask the collaborator again when a reply gives code away.", Record.DERIVED)
+    ] = False
+
+
+class DialogueSettings(Section, frozen=True, kw_only=True):
+    """Who talks to whom, and how: of `rollout` and of `evaluate`."""
+
+    agent: Annotated[AgentSettings, PREFIXED]
+    collaborator: Annotated[CollaboratorSettings | None, PREFIXED] = None
+    rollout: RolloutSettings = RolloutSettings()
+    seed: Seed = 0
+    single_turn: Annotated[bool, Setting("The agent has one message, which is the answer.")] = False
+    best_of: Annotated[
+        Positive, Setting("Drafts of each turn, of which a critic chooses one.", Record.DERIVED)
+    ] = 1
+    critic: Annotated[
+        Name | None,
+        Setting(
+            "Who chooses among the drafts; sees the task. As in `sweetrl rank`.",
+            Record.DERIVED,
+            metavar="CRITIC",
+            default="nobody",
+        ),
+    ] = None
+    critic_prompt: CriticPrompt = None
+    show: Show = "pictures"
+    request_timeout: Annotated[
+        float,
+        Meta(ge=0.1),
+        Setting("Time that an endpoint has for one reply.", Record.NOTHING, metavar="SECONDS"),
+    ] = 300.0
+    request_attempts: Annotated[Positive, Setting("How often a failing request is sent.", Record.NOTHING)] = (
+        12
+    )
+
+
+class BudgetSettings(Section, frozen=True, kw_only=True):
+    """When `rollout` stops, whatever is left."""
+
+    price_agent: Annotated[
+        Name | None,
+        Setting(
+            "Per million tokens read and written: 0.5/1.5.",
+            Record.NOTHING,
+            metavar="IN/OUT",
+            default="free",
+        ),
+    ] = None
+    price_collaborator: Annotated[
+        Name | None, Setting("As --price-agent.", Record.NOTHING, metavar="IN/OUT", default="free")
+    ] = None
+    max_tokens_total: Annotated[
+        Positive | None,
+        Setting("Stop after so many tokens, of both sides.", Record.NOTHING, default="no limit"),
+    ] = None
+    max_cost: Annotated[
+        NotNegative | None,
+        Setting("Stop after this cost, in the prices' currency.", Record.NOTHING, default="no limit"),
+    ] = None
+    time_limit: Annotated[
+        Name | None,
+        Setting("Stop after this time: 90, 45m or 2h.", Record.NOTHING, metavar="TIME", default="no limit"),
+    ] = None
+
+
+class SandboxSettings(Section, frozen=True, kw_only=True):
+    """How untrusted answers are run."""
+
+    workers: Annotated[
+        int, Meta(ge=0), Setting("Answers scored at a time; 0 for one per core.", Record.NOTHING)
+    ] = 0
+    mode: Annotated[
+        Literal["module", "official"],
+        Setting(
+            "Run answers as modules, or as the paper's scorer does, with its word filters.", Record.DERIVED
+        ),
+    ] = "module"
+    isolation: Annotated[
+        Literal["landlock", "bubblewrap", "unsafe"] | None,
+        Setting("How answers are confined.", Record.NOTHING, default="the best that this machine offers"),
+    ] = None
+
+
+class ScorerSettings(SandboxSettings, frozen=True, kw_only=True):
+    """How answers are run or rendered, and compared."""
+
+    similarity: Annotated[
+        Name,
+        Setting(
+            "How pages are compared: layout, or clip:PATH_OR_ID of a CLIP model.",
+            Record.DERIVED,
+            metavar="NAME",
+        ),
+    ] = "layout"
+
+
+class ScoringSettings(Section, frozen=True, kw_only=True):
+    """What a dialogue earns."""
+
+    turn_cost: Annotated[
+        Share,
+        Setting("Taken off the reward for each turn before the answer.", Record.UNLESS_DEFAULT),
+    ] = 0.0
+
+
+class PairSettings(Section, frozen=True, kw_only=True):
+    """How dialogues are paired."""
+
+    rule: Annotated[
+        Literal["backend", "successes", "frontend", "all"],
+        Setting(
+            "backend: the first success against all that earned less; successes: each of them; "
+            "frontend, all: any two."
+        ),
+    ] = "backend"
+    margin: Annotated[
+        NotNegative | None,
+        Setting("By how much rewards must differ.", Record.DERIVED, default="0.1 for frontend, 0 for all"),
+    ] = None
+
+
+class DrawSettings(Section, frozen=True, kw_only=True):
+    """How candidates are drawn."""
+
+    n: Annotated[Positive, Setting("Candidates for each turn.")] = 16
+    attempts: Annotated[
+        Positive | None,
+        Setting("Only for the first N dialogues on each task.", Record.UNLESS_DEFAULT, default="all"),
+    ] = None
+    concurrency: Annotated[
+        Positive, Setting("The most turns that are under way at a time.", Record.NOTHING)
+    ] = 64
+
+
+class SamplingSettings(TurnLimitSettings, frozen=True, kw_only=True):
+    """Whose candidates are drawn, and how many: of `candidates`."""
+
+    agent: Annotated[AgentSettings, PREFIXED]
+    draw: DrawSettings = DrawSettings()
+    seed: Seed = 0
+
+
+class CriticChoice(Section, frozen=True, kw_only=True):
+    """A critic, and how many turns it is given at a time: of `credit`."""
+
+    critic: Annotated[
+        Name,
+        Setting(
+            "The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL, scripted:NAME or length.",
+            Record.DERIVED,
+            metavar="CRITIC",
+        ),
+    ]
+    critic_prompt: CriticPrompt = None
+    concurrency: RankConcurrency = RANK_CONCURRENCY
+
+
+class RankSettings(CriticChoice, frozen=True, kw_only=True):
+    """Who ranks candidates, and how a judge among the critics does it: of `rank`."""
+
+    judge_prompt: JudgePrompt = None
+    judge_rounds: JudgeRounds = None
+
+
+class TurnPairSettings(Section, frozen=True, kw_only=True):
+    """How candidates are paired."""
+
+    rule: Annotated[
+        Literal["halves", "extremes"],
+        Setting("Top half against bottom half, or the best against the worst."),
+    ] = "halves"
+    pairs: Annotated[Positive, Setting("Pairs of each turn, at most.")] = 4
+    margin: Annotated[NotNegative, Setting("By how much the advantages of a pair differ at least.")] = 0.0
+    min_gap_std: Annotated[
+        NotNegative,
+        Setting(
+            "The same in standard deviations of the critic's advantages within a turn.",
+            Record.UNLESS_DEFAULT,
+            card="spreads",
+        ),
+    ] = 0.0
+
+
+class SeededTurnPairSettings(TurnPairSettings, frozen=True, kw_only=True):
+    """How candidates are paired, and drawn for it: of `turn-pairs`."""
+
+    seed: Seed = 0
+
+
+class ValueSettings(Section, frozen=True, kw_only=True):
+    """How candidates are replayed to the end: of `values`."""
+
+    agent: Annotated[AgentSettings, PREFIXED]
+    collaborator: Annotated[CollaboratorSettings, PREFIXED]
+    replays: Annotated[Replays, Setting("Dialogues played from each candidate.")] = 16
+    turns: Annotated[
+        Positive | None,
+        Setting("Only so many turns, drawn by the seed.", Record.NOTHING, default="all"),
+    ] = None
+    seed: Seed = 0
+    play: PlaySettings = PlaySettings()
+    show: Show = "pictures"
