@@ -22,13 +22,11 @@ from sweetrl.settings import (
     SeededTurnPairSettings,
     TrainSettings,
 )
+from sweetrl.settings.training import CHOSEN_BY_ALGORITHM
 from sweetrl.settings.words import option_words
 
 UNTRAINED = "none"
 """In place of an algorithm: the agent is evaluated as it is."""
-
-_CHOSEN_BY_ALGORITHM = {"beta": "beta", "nll": "nll_weight", "imitation": "sft_weight"}
-"""Settings that not every algorithm takes, and what recipes call them."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +230,7 @@ class _Road:
             "verdicts": places.verdicts,
             "tasks": recipe.tasks.train,
         }
-        imitates = bool(settings.sft_weight) and "imitation" in algorithm.takes
+        imitates = bool(settings.sft_weight) and "sft_weight" in algorithm.takes
         # Both kinds of pairs are given as `--pairs`.
         given: dict[str, object] = {
             "pairs" if name == "turn_pairs" else name: files[name]
@@ -264,11 +262,11 @@ class _Road:
         output: Path,
     ) -> Stage:
         recipe = self._recipe
-        unsent = [name for key, name in _CHOSEN_BY_ALGORITHM.items() if key not in algorithm.takes]
+        unsent = {"launcher", "options", *CHOSEN_BY_ALGORITHM}.difference(algorithm.takes)
         numbers = {
             "critic_prompt" if name == "prompt" else name: getattr(settings, name)
             for name in settings.__struct_fields__
-            if name not in ("launcher", "options", *unsent)
+            if name not in unsent
         }
         own = {} if settings.options is UNSET else settings.options
         shared = {

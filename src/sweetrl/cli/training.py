@@ -17,7 +17,7 @@ from sweetrl.learning.checkpoints import REFERENCES, RunFolder, TrainingCard, ti
 from sweetrl.learning.encodings import Picture, open_encoding
 from sweetrl.learning.loading import default_precision, longest_context
 from sweetrl.learning.run_options import Housekeeping, Progress
-from sweetrl.learning.settings import LoraSettings, TrainingSettings
+from sweetrl.learning.settings import TRAINING_NAMES, LoraSettings, TrainingSettings
 from sweetrl.learning.trainer import train as train_model
 from sweetrl.models.local.network import no_progress_bars
 from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
@@ -27,11 +27,16 @@ from sweetrl.types import EpisodePair, Kind, Task, TurnPair, Verdict
 if TYPE_CHECKING:
     from sweetrl.cli.train import Common
 
+PROMPTS = ("domain", "prompt")
+"""Options that choose what the model is told."""
+OF_RUN = ("lora_rank", "save_every", "shard")
+"""Options that are no settings of `TrainingSettings` by themselves."""
+
 
 def train(algorithm: Algorithm, common: "Common", values: dict[str, Any]) -> None:
     """Train by an algorithm; `values` are those of its own options."""
     given: dict[str, Any] = {name: values[name] for name in algorithm.reads if values[name] is not None}
-    settings = {name: values[name] for name in (*algorithm.takes, *algorithm.hyperparameters)}
+    settings = {name: value for name, value in values.items() if name not in (*algorithm.reads, *PROMPTS)}
     algorithm.check(settings, given)
     tasks = inputs.tasks_or_none(given.get("tasks"))
     kind = _kind(values.get("domain"), tasks, given.get("tasks"))
@@ -39,11 +44,11 @@ def train(algorithm: Algorithm, common: "Common", values: dict[str, Any]) -> Non
     prompt, picture = None, None
     if algorithm.privileged:
         vision = settings.get("vision", False)
-        prompt = _privileged_prompt(kind, values["critic_prompt"], given["tasks"], vision=vision)
+        prompt = _privileged_prompt(kind, inputs.path_of(values["prompt"]), given["tasks"], vision=vision)
         picture = _rendered(common, given["pairs"], tasks or {}) if vision else None
     run.train(
-        system=_system(common, kind, values["agent_prompt"], given.get("episodes")),
-        prompt=prompt if settings.get("privileged", True) else None,
+        system=_system(common, kind, common.agent_prompt, given.get("episodes")),
+        prompt=None if settings.get("no_reference") else prompt,
         picture=picture,
     )
 
@@ -177,24 +182,19 @@ class Run:
             return train_model(data, reader, card, folder, self._housekeeping(observe))
 
     def _settings(self, model: str) -> TrainingSettings:
-        common, rank = self._common, self._common.lora_rank
-        return default_settings(
-            self._algorithm.name,
-            **self._chosen,
-            epochs=common.epochs,
-            batch_size=common.batch_size,
-            learning_rate=common.learning_rate,
-            max_steps=common.max_steps,
-            max_tokens=longest_context(model, common.max_tokens, vision=self._chosen.get("vision", False)),
-            tokens_per_pass=common.tokens_per_pass,
-            warmup=common.warmup,
-            floor=common.min_lr_ratio,
-            lora=None if rank is None else LoraSettings(rank=rank, alpha=2 * rank),
-            gradient_checkpointing=common.gradient_checkpointing,
-            precision=common.precision or default_precision(),
-            held_out=common.held_out,
-            seed=common.seed,
-        )
+        chosen = dict(self._chosen)
+        rank, hidden = chosen["lora_rank"], chosen.pop("no_reference", None)
+        fields = {
+            TRAINING_NAMES.get(name, name): value for name, value in chosen.items() if name not in OF_RUN
+        }
+        fields |= {
+            "max_tokens": longest_context(model, chosen["max_tokens"], vision=chosen.get("vision", False)),
+            "lora": None if rank is None else LoraSettings(rank=rank, alpha=2 * rank),
+            "precision": chosen["precision"] or default_precision(),
+            "privileged": None if hidden is None else not hidden,
+            "seed": self._common.seed,
+        }
+        return default_settings(self._algorithm.name, **fields)
 
     def _housekeeping(self, observe: Callable[[Progress], None]) -> Housekeeping:
         common = self._common
@@ -203,12 +203,12 @@ class Run:
             _require(name)
         os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(common.output / "tensorboard"))
         return Housekeeping(
-            save_every=common.save_every,
+            save_every=self._chosen["save_every"] or Housekeeping.save_every,
             keep=common.keep,
             log_every=common.log_every,
             monitor=common.monitor,
             reports=tuple(reports),
-            shard=common.shard,
+            shard=self._chosen["shard"],
             observe=observe,
         )
 

@@ -73,7 +73,7 @@ class Algorithm:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Settings whose default differs from that of `TrainingSettings`."""
     takes: tuple[str, ...] = ()
-    """Shared settings that not every algorithm takes, such as `beta`."""
+    """Settings of `settings.TrainNumbers` and `CriticNumbers` that not every algorithm takes, such as `beta`."""
     hyperparameters: Mapping[str, Hyperparameter] = field(default_factory=dict)
     """Settings of its own, by name; a loss finds their values in `settings.options`."""
     compares: "Callable[[TrainingSettings], bool]" = lambda _: True
@@ -98,9 +98,9 @@ def needs_successes(*names: InputName) -> Callable[[Mapping[str, Any], Mapping[s
 
     def check(settings: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         present = [name for name in names if name in given]
-        if settings.get("imitation") and len(present) < len(names):
+        if settings.get("sft_weight") and len(present) < len(names):
             raise UsageError(f"--sft-weight needs the dialogues and what they earned; give {options} too")
-        if not settings.get("imitation") and present:
+        if not settings.get("sft_weight") and present:
             raise UsageError(f"{options}: only for --sft-weight; give its weight too")
 
     return check

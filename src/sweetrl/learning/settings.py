@@ -6,6 +6,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+TRAINING_NAMES = {"nll_weight": "nll", "sft_weight": "imitation", "min_lr_ratio": "floor"}
+"""What cards and `TrainingSettings` call settings that commands and recipes have another name for."""
+
 Positive = Annotated[int, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from sweetrl.settings.recipes import CriticNumbers, EstimateSettings, RankedDrawSettings, TrainNumbers
+from sweetrl.settings.recipes import EstimateSettings, RankedDrawSettings
 from sweetrl.settings.schema import Name, Positive, Section
 from sweetrl.settings.stages import (
     AgentSettings,
@@ -22,6 +22,7 @@ from sweetrl.settings.stages import (
     ScoringSettings,
     TurnPairSettings,
 )
+from sweetrl.settings.training import CriticNumbers, TrainNumbers
 
 SEED = "{seed}"
 """In a source of tasks: the seed of the run, or of the study where all runs share the tasks."""

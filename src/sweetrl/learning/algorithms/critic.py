@@ -82,14 +82,14 @@ def has_head(settings: "TrainingSettings") -> bool:
 
 def check(settings: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Value functions learn from verdicts or pairs, the others from pairs; only regression critics see pages."""
-    kind, pairs, verdicts = settings["kind"], "pairs" in given, "verdicts" in given
+    kind, pairs, verdicts = settings["kind"] or CriticKind.ADVANTAGE, "pairs" in given, "verdicts" in given
     if kind != CriticKind.VALUE and (verdicts or not pairs):
         raise UsageError(f"a critic of kind {kind} learns from pairs of dialogues; give --pairs alone")
     if pairs == verdicts:
         raise UsageError("a value function learns from the outcome of each dialogue; give --verdicts")
     if settings["vision"] and kind != CriticKind.REGRESSION:
         raise UsageError("--vision is for critics with a head on all tokens; give --kind regression too")
-    if settings["vision"] and not settings["privileged"]:
+    if settings["vision"] and settings["no_reference"]:
         raise UsageError("a critic that sees is shown the reference; leave out --vision or --no-reference")
 
 
@@ -127,7 +127,7 @@ ALGORITHM = Algorithm(
     },
     examples=examples,
     objective=objective,
-    takes=("kind", "normalisation", "vision", "privileged", "plain_reference", "beta", "nll"),
+    takes=("kind", "normalisation", "vision", "no_reference", "plain_reference", "beta", "nll_weight"),
     compares=lambda settings: not has_head(settings),
     has_head=has_head,
     privileged=True,

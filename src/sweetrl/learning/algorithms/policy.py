@@ -37,6 +37,6 @@ ALGORITHM = Algorithm(
     examples=examples,
     objective=objective,
     defaults={"epochs": 1},
-    takes=("beta", "nll", "imitation"),
+    takes=("beta", "nll_weight", "sft_weight"),
     check=needs_successes("episodes", "verdicts"),
 )
