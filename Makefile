@@ -55,6 +55,7 @@ bench: $(COMPLETE) ## side-by-side measurements, one after the other
 
 docs: $(COMPLETE) ## write the pages that are generated from the code
 	$(BIN)/python -m sweetrl.cli.reference > docs/cli.md
+	$(BIN)/python scripts/api_reference.py > docs/api.md
 
 clean: ## remove what the other commands made
 	rm -rf $(VENV) node_modules build dist quickstart .hypothesis .mypy_cache .pytest_cache .ruff_cache

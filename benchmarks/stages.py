@@ -18,8 +18,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sweetrl.cli.road import Stage
-from sweetrl.cli.screen import ScreenedRunner, View
+from sweetrl.cli.main import run
+from sweetrl.experiments.local import LocalExecutor
+from sweetrl.experiments.pipeline import Stage
+from sweetrl.experiments.runner import Runner
 
 HERE = Path(__file__).resolve().parent
 STAGES = 6
@@ -34,8 +36,8 @@ def run_stages(folder: Path, *, forked: bool) -> None:
     """What is measured, in a process of its own."""
     outputs = [folder / str(number) for number in range(STAGES)]
     planned = [Stage(path.name, (*EVALUATE, "-o", str(path)), (), path) for path in outputs]
-    view = View([1.0] * len(planned))
-    ScreenedRunner(folder, planned, view=view, forked=forked, quiet=True).run()
+    executor = LocalExecutor(folder, logs=True, warm=run if forked else None)
+    Runner(folder, planned, executor=executor).run()
 
 
 def timed(way: str) -> tuple[float, set[bytes]]:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from sweetrl.cli import console
 from sweetrl.cli.main import run
-from sweetrl.cli.runner import THREADS
+from sweetrl.experiments.local import THREADS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 

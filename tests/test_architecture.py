@@ -12,11 +12,12 @@ PACKAGE = Path(sweetrl.__file__).parent
 
 LAYERS = (
     {"errors", "types"},
-    {"outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
+    {"interrupts", "outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
     {"browser", "models", "sandbox", "tasks"},
     {"dialogue", "evaluation", "executors", "learning", "preferences", "scoring"},
     {"candidates", "critics"},
-    {"integrations", "report", "viewer"},
+    {"api", "report"},
+    {"experiments", "integrations", "viewer"},
     {"cli"},
     {"__main__"},
 )
@@ -113,6 +114,7 @@ def test_importing_the_package_imports_nothing() -> None:
         ("scoring/backend.py", "from .. import cli", "scoring imports upwards: cli"),
         ("scoring/backend.py", "def f():\n    import sweetrl.cli.main", "scoring imports upwards: cli"),
         ("scoring/backend.py", "from sweetrl import score", "scoring imports score, which has no layer"),
+        ("experiments/runner.py", "from sweetrl.cli import console", "experiments imports upwards: cli"),
         ("helpers.py", "import sweetrl.types", "helpers has no layer"),
         ("tasks/colbench.py", "import torch.nn as nn", "torch at the top of a module"),
         (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import fields
 
-from sweetrl.cli.road import stage_names
+from sweetrl.experiments.pipeline import stage_names
 from sweetrl.settings import Recipe, TrainSettings
 
 PAGE = (Path(__file__).parent.parent / "docs/recipes.md").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweetrl.cli.screen import in_words
-from sweetrl.cli.study import plan
+from sweetrl.experiments.study_plan import plan
 from sweetrl.settings import Study, load_experiment, load_study
 
 CHECKOUT = Path(__file__).parent.parent

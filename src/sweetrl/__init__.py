@@ -1,1 +1,226 @@
-"""sweetrl: train and evaluate language-model agents that work with a person over many turns."""
+"""sweetrl: train and evaluate language-model agents that work with a person over many turns.
+
+    import sweetrl
+
+    tasks = sweetrl.load_tasks("mini-backend:test:20")
+    episodes = sweetrl.rollout(tasks, agent="mini", collaborator="colleague")
+    verdicts = sweetrl.score(tasks, episodes)
+    sweetrl.metrics(tasks, episodes, verdicts).metrics["success"]
+
+Nothing is imported before it is used. `docs/api.md` describes every name.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sweetrl.api import (
+        credit,
+        credit_async,
+        load_agent,
+        load_collaborator,
+        load_critic,
+        load_episodes,
+        load_tasks,
+        metrics,
+        render,
+        render_async,
+        rollout,
+        rollout_async,
+        run_code,
+        run_code_async,
+        score,
+        score_async,
+        train,
+    )
+    from sweetrl.dialogue.agents import ModelAgent, ScriptedAgent
+    from sweetrl.dialogue.collaborators import ModelCollaborator, ScriptedCollaborator
+    from sweetrl.dialogue.dialogue import Dialogue
+    from sweetrl.dialogue.rules import Conclusion, Rules
+    from sweetrl.errors import (
+        CollaboratorError,
+        ConfigError,
+        DataError,
+        MissingExtra,
+        ModelError,
+        NoReplyError,
+        PageError,
+        RenderError,
+        SandboxError,
+        StageError,
+        SweetError,
+        TrainingError,
+        UsageError,
+        WordsError,
+    )
+    from sweetrl.models import open_model
+    from sweetrl.prompts import Prompt
+    from sweetrl.protocols import (
+        Agent,
+        BatchCritic,
+        ChatModel,
+        Collaborator,
+        Renderer,
+        Scorer,
+        TokenCritic,
+        TurnCritic,
+    )
+    from sweetrl.sandbox import Raised, Returned, Sandbox, TimedOut, Unusable
+    from sweetrl.seeds import derive_seed
+    from sweetrl.types import (
+        BackendSecret,
+        Box,
+        CandidateSet,
+        Check,
+        Completion,
+        Ending,
+        Episode,
+        EpisodePair,
+        Failure,
+        FrontendSecret,
+        Message,
+        Metric,
+        Outcome,
+        OutputValue,
+        Reply,
+        Role,
+        RunMetrics,
+        Sampling,
+        Screenshots,
+        Shot,
+        Task,
+        TokenCredit,
+        Turn,
+        TurnCredit,
+        TurnPair,
+        TurnValues,
+        Unfinished,
+        Usage,
+        Verdict,
+    )
+
+    __version__: str
+
+__all__ = [
+    "Agent",
+    "BackendSecret",
+    "BatchCritic",
+    "Box",
+    "CandidateSet",
+    "ChatModel",
+    "Check",
+    "Collaborator",
+    "CollaboratorError",
+    "Completion",
+    "Conclusion",
+    "ConfigError",
+    "DataError",
+    "Dialogue",
+    "Ending",
+    "Episode",
+    "EpisodePair",
+    "Failure",
+    "FrontendSecret",
+    "Message",
+    "Metric",
+    "MissingExtra",
+    "ModelAgent",
+    "ModelCollaborator",
+    "ModelError",
+    "NoReplyError",
+    "Outcome",
+    "OutputValue",
+    "PageError",
+    "Prompt",
+    "Raised",
+    "RenderError",
+    "Renderer",
+    "Reply",
+    "Returned",
+    "Role",
+    "Rules",
+    "RunMetrics",
+    "Sampling",
+    "Sandbox",
+    "SandboxError",
+    "Scorer",
+    "Screenshots",
+    "ScriptedAgent",
+    "ScriptedCollaborator",
+    "Shot",
+    "StageError",
+    "SweetError",
+    "Task",
+    "TimedOut",
+    "TokenCredit",
+    "TokenCritic",
+    "TrainingError",
+    "Turn",
+    "TurnCredit",
+    "TurnCritic",
+    "TurnPair",
+    "TurnValues",
+    "Unfinished",
+    "Unusable",
+    "Usage",
+    "UsageError",
+    "Verdict",
+    "WordsError",
+    "__version__",
+    "credit",
+    "credit_async",
+    "derive_seed",
+    "load_agent",
+    "load_collaborator",
+    "load_critic",
+    "load_episodes",
+    "load_tasks",
+    "metrics",
+    "open_model",
+    "render",
+    "render_async",
+    "rollout",
+    "rollout_async",
+    "run_code",
+    "run_code_async",
+    "score",
+    "score_async",
+    "train",
+]
+
+_HOMES = (
+    "api",
+    "types",
+    "errors",
+    "protocols",
+    "seeds",
+    "prompts",
+    "models",
+    "sandbox",
+    "dialogue.agents",
+    "dialogue.collaborators",
+    "dialogue.rules",
+    "dialogue.dialogue",
+)
+"""Where public names live; the first module that has one is its home."""
+
+
+if not TYPE_CHECKING:  # so that type checkers know which names there are
+
+    def __getattr__(name: str) -> object:
+        """A public name, imported when it is first used (PEP 562)."""
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("sweetrl")
+        if name in __all__:
+            from importlib import import_module
+
+            for home in _HOMES:
+                module = import_module(f"sweetrl.{home}")
+                if hasattr(module, name):
+                    globals()[name] = value = getattr(module, name)
+                    return value
+        raise AttributeError(f"module 'sweetrl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

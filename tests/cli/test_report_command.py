@@ -6,8 +6,8 @@ import pytest
 
 from report.reading import cells, read
 from report.samples import credit, png, records
-from sweetrl.cli.folders import duration, open_runs, read_log, wall_clock
 from sweetrl.errors import DataError
+from sweetrl.experiments.run_folder import duration, open_runs, read_log, wall_clock
 from sweetrl.types import Metric, Reply, RunMetrics, Screenshots, Turn, picture_digest
 
 

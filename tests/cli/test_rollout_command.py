@@ -17,7 +17,7 @@ import pytest
 from conftest import Finished
 from models.hostile_server import HostileServer, Trouble, in_thread
 from sweetrl.cli.dialogues import parse_time
-from sweetrl.cli.players import parse_price
+from sweetrl.dialogue.building import parse_price
 from sweetrl.errors import UsageError
 from sweetrl.models import Price
 from sweetrl.records import read_card, read_records

@@ -1,23 +1,21 @@
-"""What a person who watches a study is told: in words, and how long it will take."""
+"""What a person is shown of the stages of a run."""
 
+import shlex
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
+import typer
 
 from conftest import CHECKOUT
-from sweetrl.cli import progress
-from sweetrl.cli.schedule import Schedule
-from sweetrl.cli.screen import WATCHED, Clock, in_words, weight
-from sweetrl.cli.study import plan
+from sweetrl.cli import screen
+from sweetrl.cli.screen import Asked, Lines, View, in_words, run_stages
+from sweetrl.experiments.events import StageFailed
+from sweetrl.experiments.local import LocalExecutor
+from sweetrl.experiments.pipeline import Stage
+from sweetrl.experiments.study_plan import plan
 from sweetrl.settings import load_study
-
-
-class Time:
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 def test_stages_are_told_in_words_with_the_name_of_their_method() -> None:
@@ -29,129 +27,91 @@ def test_stages_are_told_in_words_with_the_name_of_their_method() -> None:
     assert told["seed-2000/best_of/sweet-4"].startswith("seed-2000, sweet-4: ")
 
 
-def test_more_dialogues_weigh_more() -> None:
-    weights = []
-    for tasks in (10, 1000):
-        study = load_study(
-            CHECKOUT / "recipes" / "quickstart.toml", [f"tasks.train=mini-backend:train:{tasks}"]
-        )
-        planned = plan(study)
-        pairs = zip(planned.recipes, planned.stages, strict=True)
-        weights.append({stage.name: weight(recipe, stage) for recipe, stage in pairs})
-    few, many = weights
-    for part in ("episodes", "candidates", "ranked/sweet", "critics/sweet", "policies/sweet", "policies/rft"):
-        assert many[f"seed-0/{part}"] > 2 * few[f"seed-0/{part}"], part
-    assert many["seed-0/evaluations/rft"] == few["seed-0/evaluations/rft"]
+class Scripts(LocalExecutor):
+    """Stages are short programs: their only argument."""
+
+    def _words(self, stage: Stage) -> list[str]:
+        return [sys.executable, "-c", textwrap.dedent(stage.arguments[0])]
 
 
-def clock(weights: list[float], time: Time, *, needs: dict[int, int] | None = None, jobs: int = 1) -> Clock:
-    """Of stages each of which may need another."""
-    needed = [frozenset({needs[each]} if needs and each in needs else ()) for each in range(len(weights))]
-    return Clock(weights, Schedule(needed, jobs=jobs), now=time)
+def stage(output: Path, script: str, *inputs: Path) -> Stage:
+    return Stage(output.name, (script,), tuple(map(str, inputs)), output)
 
 
-def begin(clock: Clock) -> list[int]:
-    started = list(clock.schedule.starting())
-    for number in started:
-        clock.start(number)
-    return started
+@pytest.fixture
+def good_and_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Stage]:
+    """A stage that ends well, and one that reads what it writes and fails."""
+    monkeypatch.setattr(screen, "LocalExecutor", Scripts)
+    monkeypatch.setattr(screen.warm_workers, "is_possible", lambda: False)
+    failing = "import sys\nfor n in range(25): print('reason', n, file=sys.stderr)\nsys.exit(2)"
+    return [
+        stage(tmp_path / "good", "print('all is well')"),
+        stage(tmp_path / "bad", failing, tmp_path / "good"),
+    ]
 
 
-def end(clock: Clock, number: int) -> None:
-    clock.schedule.end(number)
-    clock.finish(number)
+def test_stages_one_by_one_are_announced_and_speak_for_themselves(
+    tmp_path: Path, good_and_bad: list[Stage], capfd: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        with pytest.raises(typer.Exit) as ended:
+            run_stages(tmp_path, good_and_bad, Asked(jobs=1))
+        assert ended.value.exit_code == 2
+    lines = capfd.readouterr().err.splitlines()
+    reasons = [f"reason {n}" for n in range(25)]
+    complaint = "the stage bad ended with code 2; mend what it said and run the same command again"
+    start = [f"[2/2] bad: {shlex.quote(good_and_bad[1].arguments[0])}".replace("\n", " ")]
+    failing = [*start, *reasons, complaint]
+    assert lines == [
+        f"[1/2] good: {shlex.quote(good_and_bad[0].arguments[0])}",
+        "all is well",
+        *failing,
+        "[1/2] good: done before",
+        *failing,
+    ]
 
 
-def test_the_time_left_follows_the_speed_of_this_machine() -> None:
-    time = Time()
-    watched = clock([1000.0, 1000.0, 500.0], time)
-    assert begin(watched) == [0]
-    assert watched.left({0: 0.0}) == pytest.approx(2500)
-    time.seconds = 2000.0
-    end(watched, 0)
-    assert begin(watched) == [1]
-    # Twice as slow as ordinary, but for the little that an ordinary speed still counts.
-    assert watched.left({}) == pytest.approx(1500 * (2000 + WATCHED) / (1000 + WATCHED))
-    time.seconds += 1000.0
-    assert watched.left({1: 0.5}) == pytest.approx(1000 * (3000 + WATCHED) / (1500 + WATCHED))
-    assert watched.left_of(1, {1: 0.5}) == pytest.approx(500 * (3000 + WATCHED) / (1500 + WATCHED))
-    assert watched.share({1: 0.5}) == pytest.approx(1500 / 2500)
+def test_of_stages_that_are_watched_the_last_words_are_shown_when_they_fail(
+    tmp_path: Path, good_and_bad: list[Stage], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit):
+        run_stages(tmp_path, good_and_bad, Asked(jobs=2), view=View([1.0, 1.0]))
+    said = capfd.readouterr().err
+    assert "all is well" not in said
+    assert said.startswith("[1/2] good (0:0")
+    shown = [f"reason {n}" for n in range(5, 25)]
+    log = tmp_path / "logs" / "bad.log"
+    complaint = "the stage bad ended with code 2; mend what it said and run the same command again"
+    assert said.splitlines()[1:] == [*shown, f"more in {log}", complaint]
 
 
-def test_stages_that_were_done_before_say_nothing_about_the_speed() -> None:
-    watched = clock([1000.0, 100.0], Time())
-    watched.schedule.end(0)
-    begin(watched)
-    assert watched.left({}) == pytest.approx(100)
-    assert watched.share({}) == pytest.approx(1000 / 1100)
+def test_who_waits_for_stages_beside_one_that_failed_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    failed = StageFailed(0, stage(tmp_path / "bad", ""), -9, beside=("slow", "slower"))
+    Lines(3, quiet=False)(failed)
+    assert capfd.readouterr().err.splitlines() == [
+        "the stage bad was ended by signal 9; rerun the same command to resume",
+        "waiting for what runs beside it: slow, slower",
+    ]
 
 
-def test_stages_side_by_side_take_less_time_unless_they_wait_for_each_other() -> None:
-    weights = [1000.0, 1000.0, 500.0]
-    assert clock(weights, Time(), jobs=2).left({}) == pytest.approx(1500)
-    assert clock(weights, Time(), jobs=3).left({}) == pytest.approx(1000)
-    assert clock(weights, Time(), jobs=3, needs={1: 0, 2: 1}).left({}) == pytest.approx(2500)
-    watched = clock(weights, Time(), jobs=2)
-    begin(watched)
-    assert watched.left({0: 0.5, 1: 0.25}) == pytest.approx(1000 * WATCHED / (750 + WATCHED))
+def test_failures_that_are_allowed_are_mentioned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(screen, "LocalExecutor", Scripts)
+    planned = [stage(tmp_path / "a", "raise SystemExit(1)")]
+    entries, fresh = run_stages(tmp_path, planned, Asked(jobs=1, allow_failures=True))
+    assert ([entry["code"] for entry in entries], fresh) == ([1], True)
+    assert "a: some items failed; going on without them" in capfd.readouterr().err
 
 
-# ---------------------------------------------------------------- how far a command is
-
-
-def test_a_command_tells_who_asked_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "progress"
-    assert progress.told(path) == 0.0
-    monkeypatch.setenv(progress.VARIABLE, str(path))
-    tell = progress.teller()
-    assert tell is not None
-    tell(1, 4)
-    assert progress.told(path) == 0.25
-    tell(4, 4)  # the end is told however soon it comes
-    assert progress.told(path) == 1.0
-
-
-def test_nobody_is_told_who_did_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(progress.VARIABLE, raising=False)
-    assert progress.teller() is None
-
-
-@pytest.mark.parametrize("content", ["", "3", "a b", "1 0", "1 2 3", "\x00"])
-def test_a_line_that_is_not_whole_is_nothing(tmp_path: Path, content: str) -> None:
-    (tmp_path / "progress").write_text(content)
-    assert progress.told(tmp_path / "progress") == 0.0
-
-
-def test_rollouts_and_bars_tell_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sweetrl) -> None:
-    path = tmp_path / "progress"
-    monkeypatch.setenv(progress.VARIABLE, str(path))
-    tasks = "mini-backend:test:3"
-    ended = sweetrl(
-        "rollout",
-        "--tasks",
-        tasks,
-        "--agent",
-        "mini-random",
-        "--collaborator",
-        "colleague",
-        "-o",
-        tmp_path,
-        "-q",
-    )
-    assert ended.code == 0, ended.err
-    assert path.read_text().split()[1] == "3"
-    path.unlink()
-    ended = sweetrl(
-        *(
-            "score",
-            "--tasks",
-            tasks,
-            "--episodes",
-            tmp_path / "episodes.jsonl",
-            "-o",
-            tmp_path / "v.jsonl",
-            "-q",
-        )
-    )
-    assert ended.code == 0, ended.err
-    assert path.read_text() == "3 3\n"
+def test_whoever_asked_for_quiet_hears_nothing_but_what_stages_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(screen, "LocalExecutor", Scripts)
+    planned = [stage(tmp_path / "a", "import sys; print(sys.argv[1:])")]
+    run_stages(tmp_path, planned, Asked(jobs=1, quiet=True))
+    assert capfd.readouterr().err == "['--quiet']\n"
+    assert run_stages(tmp_path, planned, Asked(jobs=1, quiet=True))[1] is False
+    assert capfd.readouterr().err == ""

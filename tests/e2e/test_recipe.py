@@ -18,7 +18,8 @@ from models.hostile_server import HostileServer, in_thread
 from models.smollm2 import require_smollm2
 from models.tiny_llama import save_tiny_llama
 from sweetrl.cli import main
-from sweetrl.cli.runner import Runner
+from sweetrl.experiments.local import LocalExecutor
+from sweetrl.experiments.pipeline import Stage
 from sweetrl.records import read_records
 from sweetrl.types import BackendSecret, Episode, Kind, Task, TurnPair, Verdict
 
@@ -102,11 +103,11 @@ def content(output: Path) -> dict[str, bytes]:
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages share one Python, so that PyTorch is loaded once and not four times."""
 
-    def launch(runner: Runner, number: int) -> SimpleNamespace:
-        code = main.run(runner._planned[number].arguments)
+    def start(_executor: LocalExecutor, _number: int, stage: Stage) -> SimpleNamespace:
+        code = main.run(stage.arguments)
         return SimpleNamespace(poll=lambda: code)
 
-    monkeypatch.setattr(Runner, "_launch", launch)
+    monkeypatch.setattr(LocalExecutor, "start", start)
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from conftest import CHECKOUT, Finished
-from sweetrl.cli import main, quickstart, runner, screen, study_report
+from sweetrl.cli import main, quickstart
+from sweetrl.experiments import runner, study_report
+from sweetrl.experiments.local import LocalExecutor
+from sweetrl.experiments.pipeline import Stage
 from sweetrl.records import read_records
 from sweetrl.types import Episode
 
@@ -106,9 +109,8 @@ class InThisProcess:
     latest: "InThisProcess | None" = None
     """The one that was started last."""
 
-    def __init__(self, runner: runner.Runner, number: int) -> None:
-        self._runner = runner
-        self._stage = runner._planned[number]
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
         self._before, InThisProcess.latest = InThisProcess.latest, self
 
     def poll(self) -> int | None:
@@ -133,8 +135,7 @@ def in_this_process() -> Iterator[None]:
 
 
 def _let_stages_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in (runner.Runner, screen.ScreenedRunner):
-        monkeypatch.setattr(kind, "_launch", lambda *stage: InThisProcess(*stage))
+    monkeypatch.setattr(LocalExecutor, "start", lambda _executor, _number, stage: InThisProcess(stage))
     monkeypatch.setattr(InThisProcess, "latest", None)
     monkeypatch.setattr(runner, "POLL_SECONDS", 0.0)
     monkeypatch.setattr(study_report, "EXAMPLES", 2)  # each is credited by a critic

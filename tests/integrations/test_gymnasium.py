@@ -1,12 +1,15 @@
 import asyncio
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 
 import pytest
 
+from sweetrl.dialogue.agents import ScriptedAgent
 from sweetrl.dialogue.blame import UNREADABLE
 from sweetrl.dialogue.collaborators import ScriptedCollaborator
+from sweetrl.dialogue.rollout import roll_out
 from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import CollaboratorError, MissingExtra, StageError, UsageError
 from sweetrl.types import BackendSecret, Ending, Episode, Failure, Kind, Message, Task, Verdict
@@ -66,6 +69,25 @@ def test_gymnasiums_own_checker_has_nothing_to_complain_about() -> None:
     made.close()
 
 
+BY_NAME = """
+import gymnasium
+
+env = gymnasium.make(
+    "sweetrl.integrations.gymnasium:sweetrl/ColBench-v0", tasks="mini-backend:train:5", collaborator="colleague"
+)
+env.reset(seed=1)
+env.step("Which?")
+*_, info = env.step("I WANT TO ANSWER: def f(): pass")
+env.close()
+print(info["verdict"].scorer, info["verdict"].reward)
+"""
+
+
+def test_gymnasium_makes_it_by_name_without_any_other_import() -> None:
+    ran = subprocess.run([sys.executable, "-c", BY_NAME], capture_output=True, text=True, check=True)
+    assert ran.stdout == "backend-module/2 0.0\n"
+
+
 def test_the_first_observation_is_the_request(env: ColBenchEnv) -> None:
     observation, info = env.reset(seed=1, options={"task_id": "b"})
     assert observation == "user: Do b."
@@ -111,6 +133,22 @@ def test_the_same_seed_gives_the_same_task_and_the_same_replies(env: ColBenchEnv
 
     assert play(5) == play(5)
     assert len({str(play(seed)) for seed in range(8)}) > 1
+
+
+@pytest.mark.parametrize("attempt", [0, 2])
+def test_the_same_seed_and_messages_give_the_episode_that_rollout_records(attempt: int) -> None:
+    lines = ["Hm. OUTPUT: Why?", "How?", "I WANT TO ANSWER: right"]
+
+    async def rolled() -> list[Episode]:
+        agent, collaborator = ScriptedAgent(lines, name="me"), ScriptedCollaborator(answering)
+        return [each async for each in roll_out(TASKS, agent, collaborator, attempts=3, seed=11)]
+
+    env = ColBenchEnv(TASKS, ScriptedCollaborator(answering), LengthScorer(), agent_name="me")
+    env.reset(seed=11, options={"task_id": "c", "attempt": attempt})
+    *_, last = [env.step(line) for line in lines]
+    [wanted] = [each for each in asyncio.run(rolled()) if each.id == f"c#{attempt}"]
+    assert last[4]["episode"] == wanted
+    env.close()
 
 
 def test_resets_without_a_seed_visit_other_tasks(env: ColBenchEnv) -> None:

@@ -3,6 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import pytest
 import torch
@@ -12,13 +14,17 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 from sweetrl.learning import mini
+from sweetrl.learning.mini_tokenizers import TEMPLATE
 from sweetrl.learning.muon import Muon, orthogonal
 from sweetrl.learning.tokens import DialogueEncoder
+from sweetrl.models.shipped import folder
 from sweetrl.tasks.mini_backend import make_tasks
+from sweetrl.tasks.mini_backend.corpus import VARIED, hold_dialogue
 from sweetrl.types import Message, Role
 
 TINY = mini.Size(width=16, layers=1, inner=32, heads=2, steps=6, tasks=60, batch=8)
-TOKENIZER = mini.build_tokenizer(mini._vocabulary_texts())
+TOKENIZER = mini.build_tokenizer(TINY)
+BPE = mini.build_tokenizer(mini.SIZES["mini-long"])
 TASKS = list(make_tasks("train", 20, seed=7))
 
 
@@ -30,11 +36,41 @@ def _threads() -> None:
 # ---------------------------------------------------------------- tokenizer
 
 
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, BPE], ids=["words", "bpe"])
 @settings(deadline=None)
-@given(st.text())
-def test_any_text_survives_the_tokenizer(text: str) -> None:
-    ids = TOKENIZER(text, add_special_tokens=False)["input_ids"]
-    assert TOKENIZER.decode(ids, skip_special_tokens=False) == text
+@given(text=st.text())
+def test_any_text_survives_the_tokenizer(tokenizer: Any, text: str) -> None:
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert tokenizer.decode(ids, skip_special_tokens=False) == text
+
+
+def test_the_tokenizer_of_words_is_the_one_that_ships(tmp_path: Path) -> None:
+    TOKENIZER.save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        assert (tmp_path / name).read_bytes() == (folder("mini") / name).read_bytes()
+
+
+def test_the_same_dialogues_give_the_same_bpe() -> None:
+    again = mini.build_tokenizer(mini.SIZES["mini-long"])
+    assert again.backend_tokenizer.to_str() == BPE.backend_tokenizer.to_str()
+    assert len(BPE) == 1024
+
+
+def test_answers_are_five_to_ten_times_as_long_as_questions_with_bpe_and_questions_vary() -> None:
+    questions, answers = [], []
+    for task in TASKS:
+        said = [each.text for each in hold_dialogue(task, 0, VARIED) if each.role is Role.ASSISTANT]
+        *asked, answer = [len(BPE(text)["input_ids"]) + 1 for text in said]
+        questions += asked
+        answers.append(answer)
+    assert 5 < fmean(answers) / fmean(questions) < 10
+    assert max(questions) > 2 * min(questions)
+
+
+def test_words_of_the_dialogue_are_single_tokens_of_bpe_and_code_is_not() -> None:
+    asked = BPE("Which letter case is used?")["input_ids"]
+    assert [BPE.decode([each]) for each in asked] == ["Which", " letter", " case", " is", " used", "?"]
+    assert len(BPE("\n    text = text.upper()")["input_ids"]) > 6
 
 
 @pytest.mark.parametrize(
@@ -57,15 +93,16 @@ def test_the_template_leaves_out_instructions() -> None:
     assert TOKENIZER.apply_chat_template(chat, tokenize=False) == "<|user|>Hello.<|end|>"
 
 
-def test_the_encoder_reads_a_dialogue_as_the_model_learnt_it() -> None:
-    encode = mini._encoder(TOKENIZER)
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, BPE], ids=["words", "bpe"])
+def test_the_encoder_reads_a_dialogue_as_the_model_learnt_it(tokenizer: Any) -> None:
+    encode = mini._encoder(tokenizer, TINY)
     for number, task in enumerate(TASKS):
         document = encode(task, number)
-        opening = TOKENIZER.decode(document.ids[: document.ids.index(TOKENIZER.eos_token_id)])
+        opening = tokenizer.decode(document.ids[: document.ids.index(tokenizer.eos_token_id)])
         request = opening.removeprefix("<|user|>")
         assert request in (task.request, mini._told(task))
         prompt = (
-            DialogueEncoder(TOKENIZER, max_tokens=512)
+            DialogueEncoder(tokenizer, max_tokens=512)
             .candidates([Message(Role.USER, request)], ["x"], system="Obey.")
             .prefix
         )
@@ -76,7 +113,7 @@ def test_the_encoder_reads_a_dialogue_as_the_model_learnt_it() -> None:
 
 
 def test_requests_are_given_and_replies_learnt_only_with_the_reference() -> None:
-    encode = mini._encoder(TOKENIZER)
+    encode = mini._encoder(TOKENIZER, TINY)
     seen = set()
     for number in range(5):
         for task in TASKS:
@@ -98,6 +135,14 @@ def test_requests_are_given_and_replies_learnt_only_with_the_reference() -> None
                 told and document.ids.count(TOKENIZER.convert_tokens_to_ids("<|user|>")) > 1
             )
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0, 0), (25, 25), (100, 100)])
+def test_the_share_of_dialogues_after_their_reference_is_a_setting(share: int, expected: int) -> None:
+    encode = mini._encoder(TOKENIZER, replace(TINY, with_reference=share))
+    texts = [TOKENIZER.decode(encode(task, number).ids) for task in TASKS for number in range(20)]
+    told = [text.startswith("<|user|>The finished function is:") for text in texts]
+    assert 100 * fmean(told) == pytest.approx(expected, abs=7)  # three standard errors
 
 
 def _agent_tokens(ids: list[int]) -> int:
@@ -170,8 +215,26 @@ def test_what_is_written_loads_like_any_model_and_has_learnt_something(
     model = AutoModelForCausalLM.from_pretrained(tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     assert model.config.vocab_size == len(tokenizer)
-    assert tokenizer.chat_template == mini.TEMPLATE
+    assert tokenizer.chat_template == TEMPLATE
     assert "make-model tiny --seed 0" in (tmp_path / "README.md").read_text()
+
+
+def test_a_model_with_bpe_is_trained_and_written_the_same_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mini, "VOCABULARY_TASKS", 50)
+    size = replace(TINY, vocabulary=400, habits=VARIED, with_reference=10)
+    mini.build(size, tmp_path, name="tiny")
+    assert AutoModelForCausalLM.from_pretrained(tmp_path).config.vocab_size == 400
+    card = (tmp_path / "README.md").read_text()
+    assert "a byte-level BPE tokenizer of 400" in card
+    assert "10 per cent of the dialogues stand after the finished function" in card
+
+
+def test_the_model_for_long_answers_has_two_to_four_million_weights() -> None:
+    with torch.device("meta"):
+        model = LlamaForCausalLM(mini._config(mini.SIZES["mini-long"], BPE))
+    assert 2e6 < sum(weight.numel() for weight in model.parameters()) < 4e6
 
 
 def test_orthogonal_drives_all_singular_values_near_one() -> None:

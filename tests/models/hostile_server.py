@@ -8,6 +8,7 @@ Its good replies depend on the request alone, so that runs with and without faul
 
 import asyncio
 import contextlib
+import itertools
 import json
 import random
 import socket
@@ -140,6 +141,8 @@ class HostileServer:
     """Answer 429 when more requests than that are under way."""
     allowed: int | None = None
     """Requests beyond this number wait until more are allowed, or all (None)."""
+    while_stuck: Callable[[], None] = lambda: None
+    """Called when a client has begun to wait for a reply that never ends."""
     tls: ssl.SSLContext | None = None
     listen: int = 0
     """The port, if it must be a certain one."""
@@ -261,9 +264,10 @@ class HostileServer:
             case Trouble.TRUNCATED:
                 writer.write(good[:-20])
             case Trouble.HANG:
+                self.while_stuck()
                 await asyncio.sleep(3600)
             case Trouble.DRIP:
-                await _drip(writer)
+                await _drip(writer, self.while_stuck)
             case Trouble.HUGE_CHUNKED:
                 await _send_huge_chunks(writer)
             case Trouble.STRAY:
@@ -337,9 +341,13 @@ async def _send_huge_chunks(writer: asyncio.StreamWriter) -> None:
     writer.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(end), end))
 
 
-async def _drip(writer: asyncio.StreamWriter) -> None:
+async def _drip(writer: asyncio.StreamWriter, while_stuck: Callable[[], None]) -> None:
     writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
-    while not writer.is_closing():
+    for sent in itertools.count():
+        if writer.is_closing():
+            return
+        if sent == 3:
+            while_stuck()
         writer.write(b" ")
         await writer.drain()
         await asyncio.sleep(0.02)

@@ -18,7 +18,16 @@ from sweetrl.tasks.mini_backend import (
     reply_to,
     turn_worth,
 )
-from sweetrl.tasks.mini_backend.corpus import ANSWER, TURN_LIMIT, Habits, cued_facts, hold_dialogue
+from sweetrl.tasks.mini_backend.corpus import (
+    ANSWER,
+    HABITS,
+    OPENERS,
+    TURN_LIMIT,
+    VARIED,
+    Habits,
+    cued_facts,
+    hold_dialogue,
+)
 from sweetrl.tasks.mini_backend.facts import FAMILIES, IRRELEVANT
 from sweetrl.tasks.mini_backend.making import SPLIT_SHARES, function_source, read_choice, split_of
 from sweetrl.tasks.mini_backend.speech import IGNORANCE, _evidence, understand, written_from
@@ -146,6 +155,15 @@ def test_every_listed_question_is_understood_by_its_words_alone() -> None:
                 assert best == fact, question
 
 
+@pytest.mark.parametrize("opener", OPENERS)
+def test_a_question_means_the_same_after_an_opener(opener: str) -> None:
+    for family in FAMILIES:
+        questions = [*IRRELEVANT, *(question for fact in family.facts for question in fact.questions)]
+        for question in questions:
+            assert understand(f"{opener} {question}", [family]) == understand(question, [family])
+            assert asked_fact(f"{opener} {question}") == asked_fact(question)
+
+
 @pytest.mark.parametrize(
     ("question", "fact"),
     [
@@ -228,11 +246,27 @@ def _understood_share(task: Task) -> float:
     return len(cued_facts(task.request, family, understood=1)) / len(cued_facts(task.request, family))
 
 
+def _questions(habits: Habits) -> list[str]:
+    said = (message for task in TASKS for message in hold_dialogue(task, 0, habits)[:-1])
+    return [message.text for message in said if message.role is Role.ASSISTANT]
+
+
+def test_questions_vary_in_words_and_length_if_they_shall() -> None:
+    plain, varied = _questions(HABITS), _questions(VARIED)
+    assert not any(question.startswith(OPENERS) for question in plain)
+    opened = sum(question.startswith(OPENERS) for question in varied) / len(varied)
+    assert opened == pytest.approx(0.5, abs=0.05)
+    third = {fact.questions[2] for fact in ALL_FACTS}
+    assert not third & set(plain)
+    assert third <= {question.partition(": ")[2] or question for question in varied}
+
+
 # ---------------------------------------------------------------- what a turn is worth
 
 
-def test_the_enumerated_chance_of_success_is_that_of_the_programmer() -> None:
-    dialogues = [(task, hold_dialogue(task, seed)) for task in TASKS for seed in range(20)]
+@pytest.mark.parametrize("habits", [HABITS, VARIED], ids=["plain", "varied"])
+def test_the_enumerated_chance_of_success_is_that_of_the_programmer(habits: Habits) -> None:
+    dialogues = [(task, hold_dialogue(task, seed, habits)) for task in TASKS for seed in range(20)]
     succeeded = sum(said[-1].text.endswith(reference(task)) for task, said in dialogues) / len(dialogues)
     expected = sum(_chance_at_first(task) for task in TASKS) / len(TASKS)
     assert succeeded == pytest.approx(expected, abs=0.02)  # three standard errors

@@ -6,12 +6,13 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
+from sweetrl import interrupts
 from sweetrl.candidates.sample import sample_candidates, stored_turns
-from sweetrl.cli import inputs, interrupts
+from sweetrl.cli import inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.filling import Tally, fill, open_output, opened_models
 from sweetrl.cli.options import EpisodesOption, KnownTasksOption, OutputOption
-from sweetrl.cli.players import player_of, seat_agent
+from sweetrl.dialogue.building import build_agent, model_settings
 from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import UsageError
 from sweetrl.records import card_path, read_card
@@ -72,7 +73,7 @@ async def _draw(
     total = sum(1 for _ in stored_turns(dialogues()))
     tally, rules = Tally(output, "turns"), Rules(turn_limit=settings.turn_limit)
     async with opened_models(tally) as models:
-        agent, of_agent = seat_agent(player_of(settings.agent), kind, rules, models)
+        agent, of_agent = build_agent(model_settings(settings.agent), kind, rules, models)
         config = {"episodes": inputs.fingerprint(episodes), **recorded(settings), **of_agent}
         with open_output(output, CandidateSet, command="candidates", config=config, quiet=quiet) as log:
             drawn = sample_candidates(

@@ -3,20 +3,19 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from msgspec.structs import asdict
+from rich.table import Table
 
 from sweetrl.cli import console, figures, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from sweetrl.evaluation.compare import Comparison, Difference
-    from sweetrl.evaluation.scores import TaskTally
-    from sweetrl.types import Metric
+from sweetrl.evaluation.compare import Comparison, Difference, compare_runs
+from sweetrl.evaluation.scores import TaskTally
+from sweetrl.records import card_path, read_card, read_records
+from sweetrl.types import Metric, Verdict
 
 OUTCOMES = ("success", "success_failures_as_zero", "reward")
 NAMES_SHOWN = 5
@@ -40,8 +39,6 @@ def compare(
     Example:
         sweetrl compare run-base run-trained
     """
-    from sweetrl.evaluation.compare import compare_runs
-
     if len(runs) < 2:
         raise UsageError("one run alone cannot be compared; name two or more")
     first, *others = [_read(folder) for folder in runs]
@@ -64,7 +61,7 @@ def compare(
 @dataclass(frozen=True)
 class _Run:
     folder: Path
-    tally: "TaskTally"
+    tally: TaskTally
     requests: dict[str, str]
     """By task; empty where the dialogues are not there."""
     tasks: str | None
@@ -72,10 +69,6 @@ class _Run:
 
 
 def _read(folder: Path) -> _Run:
-    from sweetrl.evaluation.scores import TaskTally
-    from sweetrl.records import card_path, read_card, read_records
-    from sweetrl.types import Verdict
-
     verdicts, episodes = folder / "verdicts.jsonl", folder / "episodes.jsonl"
     if not verdicts.is_file():
         raise DataError(
@@ -108,9 +101,7 @@ def _refuse_other_tasks(first: _Run, other: _Run) -> None:
 # ---------------------------------------------------------------- showing
 
 
-def _table(outcome: str, first: _Run, compared: "list[tuple[_Run, Comparison]]") -> "Table":
-    from rich.table import Table
-
+def _table(outcome: str, first: _Run, compared: list[tuple[_Run, Comparison]]) -> Table:
     table = Table(title=f"{_label(outcome, first)}, with 95 % intervals", title_justify="left")
     wins = ["win rate, %"] if outcome == "reward" else []
     names = _names([first.folder, *(run.folder for run, _ in compared)])
@@ -147,7 +138,7 @@ def _mean(outcome: str, run: _Run) -> str:
     return figures.percent_with_interval(_metrics(run)[outcome])
 
 
-def _metrics(run: _Run) -> "dict[str, Metric]":
+def _metrics(run: _Run) -> dict[str, Metric]:
     tally = run.tally
     metrics = (tally.success_metric(), tally.failures_as_zero_metric(), tally.reward_metric())
     return dict(zip(OUTCOMES, metrics, strict=True))
@@ -157,7 +148,7 @@ def _tasks(outcome: str, run: _Run) -> int:
     return len(run.tally.attempted if outcome == "success_failures_as_zero" else run.tally.answers)
 
 
-def _signed(difference: "Difference") -> str:
+def _signed(difference: Difference) -> str:
     if difference.value is None or difference.low is None or difference.high is None:
         return figures.NOTHING
     return f"{100 * difference.value:+.1f} ({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
@@ -167,7 +158,7 @@ def _shown_p(p: float) -> str:
     return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
 
 
-def _note_tasks(first: _Run, other: _Run, comparison: "Comparison") -> None:
+def _note_tasks(first: _Run, other: _Run, comparison: Comparison) -> None:
     for run, ids in ((first, comparison.only_first), (other, comparison.only_second)):
         if ids:
             names = ", ".join(ids[:NAMES_SHOWN]) + (", ..." if len(ids) > NAMES_SHOWN else "")
@@ -177,9 +168,7 @@ def _note_tasks(first: _Run, other: _Run, comparison: "Comparison") -> None:
             console.note(f"{run.folder}: {run.tally.unscored} unscored")
 
 
-def _as_json(first: _Run, compared: "list[tuple[_Run, Comparison]]") -> dict[str, Any]:
-    from msgspec.structs import asdict
-
+def _as_json(first: _Run, compared: list[tuple[_Run, Comparison]]) -> dict[str, Any]:
     runs = [
         {
             "run": str(run.folder),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sweetrl.cli import progress as progress_file
+from sweetrl.experiments import progress as progress_file
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -1,24 +1,27 @@
 """`sweetrl credit`: which turns of stored dialogues earned the outcome, in a critic's eyes."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from sweetrl.cli import console, inputs, interrupts
+from sweetrl import interrupts
+from sweetrl.candidates.credit import credit_turns
+from sweetrl.candidates.sample import stored_turns
+from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.critics import GradingPrompt, Judging
+from sweetrl.cli.critics import GradingPrompt, Judging, open_critic
+from sweetrl.cli.filling import Tally, fill, open_output, opened_models
 from sweetrl.cli.options import OutputOption
 from sweetrl.errors import UsageError
+from sweetrl.records import read_records
 from sweetrl.settings import CriticChoice
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
-    from sweetrl.cli.filling import Tally
-    from sweetrl.types import Episode, Task, TokenCredit, TurnCredit
+from sweetrl.tasks.dialogues import PUBLISHED, read_dialogues, read_episodes
+from sweetrl.types import Episode, Task, TokenCredit, TurnCredit
 
 SAID_CHARACTERS = 100
 """How much of a turn a table shows."""
@@ -67,9 +70,7 @@ class _Dialogues:
         self.path = path
         self._tasks = inputs.tasks_or_none(source)
 
-    def __iter__(self) -> "Iterator[tuple[Task, Episode]]":
-        from sweetrl.tasks.dialogues import read_dialogues
-
+    def __iter__(self) -> Iterator[tuple[Task, Episode]]:
         if self._tasks is None:
             self._refuse_ours()
             yield from read_dialogues(self.path)
@@ -78,8 +79,6 @@ class _Dialogues:
                 yield self._tasks[episode.task_id], episode
 
     def _refuse_ours(self) -> None:
-        from sweetrl.tasks.dialogues import PUBLISHED, read_episodes
-
         first = next(read_episodes(self.path))
         if PUBLISHED not in first.extra:
             raise UsageError(f"{self.path}: its episodes do not carry their tasks; give those with --tasks")
@@ -92,13 +91,7 @@ class _Dialogues:
 
 async def _credit(
     dialogues: _Dialogues, settings: CriticChoice, judging: Judging, output: Path, *, quiet: bool
-) -> "Tally":
-    from sweetrl.candidates.credit import credit_turns
-    from sweetrl.candidates.sample import stored_turns
-    from sweetrl.cli.critics import open_critic
-    from sweetrl.cli.filling import Tally, fill, open_output, opened_models
-    from sweetrl.types import TurnCredit
-
+) -> Tally:
     total = sum(1 for _ in stored_turns(episode for _, episode in dialogues))
     tally = Tally(output, "turns")
     async with opened_models(tally) as models:
@@ -113,13 +106,8 @@ async def _credit(
 # ---------------------------------------------------------------- showing
 
 
-def _tables(dialogues: _Dialogues, output: Path, count: int, *, tokens: bool) -> "Iterator[Table]":
+def _tables(dialogues: _Dialogues, output: Path, count: int, *, tokens: bool) -> Iterator[Table]:
     """One table for each of the first dialogues, and one over all of them."""
-    from itertools import islice
-
-    from sweetrl.records import read_records
-    from sweetrl.types import TurnCredit
-
     shown = {episode.id: episode for _, episode in islice(dialogues, count)}
     by_episode: dict[str, list[TurnCredit]] = {name: [] for name in shown}
     means = _Means()
@@ -133,10 +121,7 @@ def _tables(dialogues: _Dialogues, output: Path, count: int, *, tokens: bool) ->
     yield means.table()
 
 
-def _dialogue_table(episode: "Episode", turns: "Sequence[TurnCredit]", *, tokens: bool) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
+def _dialogue_table(episode: Episode, turns: Sequence[TurnCredit], *, tokens: bool) -> Table:
     table = Table("turn", "advantage", "", "what the agent said", title=Text(console.printable(episode.id)))
     scale = max((abs(each.advantage) for each in turns if each.advantage is not None), default=0.0)
     for each in turns:
@@ -148,19 +133,15 @@ def _dialogue_table(episode: "Episode", turns: "Sequence[TurnCredit]", *, tokens
     return table
 
 
-def _bar(advantage: float | None, scale: float) -> "Text":
+def _bar(advantage: float | None, scale: float) -> Text:
     """Its size as a bar, green above zero and red below."""
-    from rich.text import Text
-
     if advantage is None or not scale:
         return Text("")
     return Text("█" * max(1, round(8 * abs(advantage) / scale)), style="green" if advantage > 0 else "red")
 
 
-def _coloured(tokens: "Sequence[TokenCredit]") -> "Text":
+def _coloured(tokens: Sequence[TokenCredit]) -> Text:
     """The turn with the tokens that matter most in colour."""
-    from rich.text import Text
-
     strongest = max((abs(token.advantage) for token in tokens), default=0.0)
     text = Text()
     for token in tokens:
@@ -176,14 +157,12 @@ class _Means:
     def __init__(self) -> None:
         self._sums: dict[int, tuple[float, int]] = {}
 
-    def add(self, credited: "TurnCredit") -> None:
+    def add(self, credited: TurnCredit) -> None:
         if credited.advantage is not None:
             total, count = self._sums.get(credited.turn, (0.0, 0))
             self._sums[credited.turn] = (total + credited.advantage, count + 1)
 
-    def table(self) -> "Table":
-        from rich.table import Table
-
+    def table(self) -> Table:
         table = Table("turn", "mean advantage", "dialogues", title="All dialogues")
         for turn, (total, count) in sorted(self._sums.items()):
             table.add_row(str(turn + 1), f"{total / count:+.4f}", str(count))

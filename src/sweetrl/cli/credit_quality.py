@@ -1,21 +1,19 @@
 """`sweetrl credit-quality`: how well critics agree with what candidates turned out to be worth."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
+from rich.table import Table
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import NOTHING
-from sweetrl.errors import DataError
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from sweetrl.evaluation.credit import CreditQuality
-    from sweetrl.types import CandidateSet, Metric, TurnValues
+from sweetrl.evaluation import credit
+from sweetrl.evaluation.credit import CreditQuality
+from sweetrl.experiments.study_results import valued_turns
+from sweetrl.records import read_records
+from sweetrl.types import Metric, TurnValues
 
 COLUMNS = {
     "spearman": "Spearman",
@@ -49,12 +47,8 @@ def credit_quality(
     Example:
         sweetrl credit-quality ranked.jsonl --values values.jsonl
     """
-    from sweetrl.evaluation import credit
-    from sweetrl.records import read_records
-    from sweetrl.types import TurnValues
-
     truth = {each.id: each for each in read_records(values, TurnValues) if each.values is not None}
-    qualities = [credit.credit_quality(joined(truth, path), outcome=outcome) for path in ranked]
+    qualities = [credit.credit_quality(valued_turns(truth, path), outcome=outcome) for path in ranked]
     halves = (credit.halves(turn, outcome) for turn in truth.values())
     qualities.append(credit.credit_quality(halves, outcome=outcome))
     if json:
@@ -66,23 +60,7 @@ def credit_quality(
             console.note(f"{each.critic}: {each.turns} turns, {each.undecided} more without a difference")
 
 
-def joined(truth: "dict[str, TurnValues]", path: Path) -> "Iterator[tuple[TurnValues, CandidateSet]]":
-    """The turns of a ranked file that have values; turns at which the critic failed are left out."""
-    from sweetrl.records import read_records
-    from sweetrl.types import CandidateSet
-
-    common = False
-    for ranked in read_records(path, CandidateSet):
-        if ranked.id in truth and ranked.failure is None:
-            common = True
-            yield truth[ranked.id], ranked
-    if not common:
-        raise DataError("none of its turns has a value; were others valued?", path=path)
-
-
-def _table(qualities: "list[CreditQuality]") -> "Table":
-    from rich.table import Table
-
+def _table(qualities: list[CreditQuality]) -> Table:
     table = Table(title="agreement with replays, with 95 % intervals", title_justify="left")
     table.add_column("critic")
     for heading in COLUMNS.values():
@@ -92,7 +70,7 @@ def _table(qualities: "list[CreditQuality]") -> "Table":
     return table
 
 
-def _cell(metric: "Metric") -> str:
+def _cell(metric: Metric) -> str:
     if metric.value is None:
         return NOTHING
     return f"{metric.value:.2f} ({metric.low:.2f} to {metric.high:.2f})"

@@ -9,8 +9,8 @@ import typer
 from sweetrl.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from sweetrl.cli.players import Models
     from sweetrl.critics.critic_type import CriticTools, Picture
+    from sweetrl.dialogue.building import Models
     from sweetrl.protocols import ChatModel, TurnCritic
 
 GradingPrompt = Annotated[
@@ -31,13 +31,13 @@ class Judging:
 
     def tools(self, models: "Models") -> "CriticTools":
         """What critics are opened with; all that they open is closed with `models`."""
-        from sweetrl.cli.players import Player, read_prompt
         from sweetrl.critics.critic_type import CriticTools
+        from sweetrl.dialogue.building import ModelSettings, read_prompt
         from sweetrl.models import FREE
         from sweetrl.types import Sampling
 
         def chat_model(spec: str) -> "ChatModel":
-            return models.of(Player(spec, Sampling(), FREE))
+            return models.of(ModelSettings(spec, Sampling(), FREE))
 
         def pictures() -> "Picture":
             from sweetrl.cli.references import References

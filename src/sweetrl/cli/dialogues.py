@@ -15,17 +15,19 @@ from typing import Any
 
 import typer
 
+from sweetrl import interrupts
+from sweetrl.browser.session import BrowserSession
 from sweetrl.candidates.rank import best_candidate
-from sweetrl.cli import console, inputs, interrupts, live
+from sweetrl.cli import console, inputs, live
 from sweetrl.cli.critics import Judging, open_critic
-from sweetrl.cli.players import Models, parse_price, player_of, seat_agent, seat_collaborator
-from sweetrl.cli.studio import SCREENSHOTS, Studio
 from sweetrl.dialogue.budget import Budget
+from sweetrl.dialogue.building import Models, build_agent, build_collaborator, model_settings, parse_price
 from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
 from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import UsageError
 from sweetrl.evaluation.leaks import leaks_code
+from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import RecordLog, open_log, unwritable
@@ -107,15 +109,15 @@ async def hold(
     tasks, kind = load_one_kind(source)
     meter = Meter()
     models = Models(_endpoint_options(settings), meter)
-    studio = Studio(output / SCREENSHOTS, pictures=settings.show == "pictures")
+    studio = BrowserSession(output / SCREENSHOTS, pictures=settings.show == "pictures")
     try:
-        agent, of_agent = seat_agent(
-            player_of(settings.agent, budget.price_agent), kind, _rules(settings), models, tasks
+        agent, of_agent = build_agent(
+            model_settings(settings.agent, budget.price_agent), kind, _rules(settings), models, tasks
         )
         other = None
         if settings.collaborator is not None:
-            other = player_of(settings.collaborator, budget.price_collaborator)
-        collaborator, of_collaborator = seat_collaborator(other, kind, tasks, models, studio)
+            other = model_settings(settings.collaborator, budget.price_collaborator)
+        collaborator, of_collaborator = build_collaborator(other, kind, tasks, models, studio)
         if settings.rollout.guard:
             collaborator = GuardedCollaborator(collaborator, leaks_code)
         drafts, of_drafts = _drafts(settings, models)

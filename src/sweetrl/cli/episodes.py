@@ -1,18 +1,32 @@
 """`sweetrl episodes`: published dialogues in and out, and a dialogue to look at."""
 
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from msgspec import to_builtins
+from msgspec.json import Encoder
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.text import Text
 
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from sweetrl.types import Episode, Task
+from sweetrl.errors import DataError, UsageError
+from sweetrl.records import IdSet, read_records, unwritable
+from sweetrl.tasks.dialogues import (
+    block_order,
+    published_line,
+    published_verdict,
+    read_dialogues,
+    read_episodes,
+)
+from sweetrl.tasks.sources import load_tasks
+from sweetrl.types import Ending, Episode, Task, Verdict
 
 app = typer.Typer(
     rich_markup_mode=None, help="Import, export and show dialogues.", context_settings=console.GROUP_SETTINGS
@@ -62,9 +76,6 @@ def import_(
 
 def _prepare(folder: Path, *, replace: bool) -> None:
     """Make the folder; refuse one with earlier outputs before any is written."""
-    from sweetrl.errors import UsageError
-    from sweetrl.records import unwritable
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -80,10 +91,6 @@ class _Pairs:
     """The lines of each output, every one read from the input anew: nothing is held in memory."""
 
     def __init__(self, dialogues: Path, tasks: str | None) -> None:
-        from msgspec.json import Encoder
-
-        from sweetrl.tasks.sources import load_tasks
-
         self._path = dialogues
         self._tasks = None if tasks is None else load_tasks(tasks)
         self._encode = Encoder().encode
@@ -93,24 +100,17 @@ class _Pairs:
             yield self._encode(episode) + b"\n"
 
     def tasks(self) -> Iterator[bytes]:
-        from sweetrl.records import IdSet
-        from sweetrl.tasks.dialogues import read_dialogues
-
         written = IdSet()
         for task, _ in read_dialogues(self._path):
             if written.add(task.id):
                 yield self._encode(task) + b"\n"
 
     def verdicts(self) -> Iterator[bytes]:
-        from sweetrl.tasks.dialogues import published_verdict
-
         for episode in self._read():
             if (verdict := published_verdict(episode)) is not None:
                 yield self._encode(verdict) + b"\n"
 
-    def _read(self) -> "Iterator[Episode]":
-        from sweetrl.tasks.dialogues import read_dialogues, read_episodes
-
+    def _read(self) -> Iterator[Episode]:
         if self._tasks is not None:
             return read_episodes(self._path, self._tasks.values())
         return (episode for _, episode in read_dialogues(self._path))
@@ -142,9 +142,6 @@ def export(
     Example:
         sweetrl episodes export run/episodes.jsonl --tasks mini-backend:train:20 -o published.jsonl
     """
-    from sweetrl.tasks.dialogues import published_line
-    from sweetrl.tasks.sources import load_tasks
-
     known = load_tasks(tasks)
     rewards = {} if verdicts is None else _rewards(verdicts)
     chosen = _in_file_order(episodes, known) if as_is else _in_blocks(episodes, known)
@@ -159,24 +156,16 @@ def export(
 
 
 def _rewards(path: Path) -> dict[str, float]:
-    from sweetrl.records import read_records
-    from sweetrl.types import Verdict
-
     verdicts: Iterable[Verdict] = read_records(path, Verdict)
     return {verdict.episode_id: verdict.reward for verdict in verdicts if verdict.reward is not None}
 
 
-def _in_file_order(path: Path, tasks: "dict[str, Task]") -> "Iterator[Episode]":
-    from sweetrl.tasks.dialogues import read_episodes
-    from sweetrl.types import Ending
-
+def _in_file_order(path: Path, tasks: dict[str, Task]) -> Iterator[Episode]:
     return (episode for episode in read_episodes(path, tasks.values()) if episode.ending is not Ending.FAILED)
 
 
-def _in_blocks(path: Path, tasks: "dict[str, Task]") -> "Iterator[Episode]":
+def _in_blocks(path: Path, tasks: dict[str, Task]) -> Iterator[Episode]:
     """The episodes in the published layout. Only those that must wait for their place are in memory."""
-    from sweetrl.tasks.dialogues import block_order
-
     order = block_order((episode.task_id, episode.attempt) for episode in _in_file_order(path, tasks))
     waiting: dict[int, Episode] = {}
     source = enumerate(_in_file_order(path, tasks))
@@ -206,10 +195,6 @@ def show(
     Example:
         sweetrl episodes show run/episodes.jsonl --n 2 --thoughts
     """
-    from itertools import islice
-
-    from sweetrl.tasks.dialogues import read_episodes
-
     found = read_episodes(episodes)
     chosen = islice(found, n) if episode_id is None else [_find(found, episode_id, episodes)]
     if json:
@@ -220,11 +205,7 @@ def show(
             console.results().print(panel)
 
 
-def _find(episodes: "Iterable[Episode]", wanted: str, path: Path) -> "Episode":
-    from difflib import get_close_matches
-
-    from sweetrl.errors import DataError
-
+def _find(episodes: Iterable[Episode], wanted: str, path: Path) -> Episode:
     seen: list[str] = []
     for episode in episodes:
         if episode.id == wanted:
@@ -235,16 +216,12 @@ def _find(episodes: "Iterable[Episode]", wanted: str, path: Path) -> "Episode":
     raise DataError(f"no dialogue has the id {wanted!r}; {hint}", path=path)
 
 
-def _described(episode: "Episode") -> dict[str, Any]:
-    from msgspec import to_builtins
-
+def _described(episode: Episode) -> dict[str, Any]:
     return {"id": episode.id, **to_builtins(episode)}
 
 
-def dialogue_panels(episode: "Episode", *, thoughts: bool) -> "Iterator[RenderableType]":
+def dialogue_panels(episode: Episode, *, thoughts: bool) -> Iterator[RenderableType]:
     """A dialogue as boxes, the agent's on the left and the collaborator's further in."""
-    from rich.padding import Padding
-
     title = f"{episode.id} · {episode.agent} with {episode.collaborator}"
     yield _panel(title, episode.request, "cyan")
     for number, turn in enumerate(episode.turns, start=1):
@@ -258,9 +235,6 @@ def dialogue_panels(episode: "Episode", *, thoughts: bool) -> "Iterator[Renderab
     yield _panel(ending + reason, body, "red" if episode.failure else "yellow")
 
 
-def _panel(title: str, text: str, style: str) -> "RenderableType":
-    from rich.panel import Panel
-    from rich.text import Text
-
+def _panel(title: str, text: str, style: str) -> RenderableType:
     shown = Text(console.printable(text, keep="\n\t"))
     return Panel(shown, title=Text(console.printable(title)), title_align="left", border_style=style)

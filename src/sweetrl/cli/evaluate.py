@@ -6,22 +6,21 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from sweetrl.cli import console, inputs, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.dialogues import check, hold
 from sweetrl.cli.fairness import fairness_of
 from sweetrl.cli.figures import metrics_table
 from sweetrl.cli.judging import Source, judge, opened_bench
 from sweetrl.cli.options import FolderOption, TasksOption
-from sweetrl.cli.studio import SCREENSHOTS
-from sweetrl.evaluation.metrics import FactTracker, measure
+from sweetrl.evaluation.metrics import measure
+from sweetrl.evaluation.tracking import fact_tracker
+from sweetrl.experiments.layout import METRICS, SCREENSHOTS
 from sweetrl.records import read_card, read_records, write_atomically
 from sweetrl.settings import DialogueSettings, ScorerSettings, ScoringSettings
-from sweetrl.tasks import mini_backend
 from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import Kind, RunMetrics, Task, Verdict
-
-METRICS = "metrics.json"
 
 
 def evaluate(
@@ -75,13 +74,6 @@ def _metrics(tasks: dict[str, Task], folder: Path, turn_limit: int) -> RunMetric
         fairness=fairness_of(tasks, episodes, verdicts).metrics,
         run={"rollout": held.config, "score": scored.config, "versions": held.versions},
     )
-
-
-def fact_tracker(tasks: dict[str, Task]) -> FactTracker | None:
-    """What there is to ask in these tasks, where their benchmark knows it."""
-    if all(task.startswith(f"{mini_backend.NAME}-") for task in tasks):
-        return FactTracker(mini_backend.hidden_facts, mini_backend.asked_fact)
-    return None
 
 
 def _report(run: RunMetrics, kind: Kind, folder: Path, *, json: bool, quiet: bool) -> None:

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from msgspec.json import Encoder
+from rich.table import Table
 
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import percent, percent_interval
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from sweetrl.evaluation.fairness import DialogueFairness, FairnessReport, FairnessTally
-    from sweetrl.types import Task
+from sweetrl.evaluation.fairness import DialogueFairness, FairnessReport, FairnessTally, assess_dialogue
+from sweetrl.records import read_records
+from sweetrl.tasks.dialogues import read_episodes
+from sweetrl.tasks.sources import load_tasks
+from sweetrl.types import Ending, Task, Verdict
 
 WORST = 5
 """How many leaking dialogues are named."""
@@ -59,11 +60,6 @@ def fairness(
     Example:
         sweetrl fairness --tasks mini-backend:train:20 --episodes run/episodes.jsonl
     """
-    from msgspec.json import Encoder
-
-    from sweetrl.evaluation.fairness import FairnessTally
-    from sweetrl.tasks.sources import load_tasks
-
     tally, worst = FairnessTally(), _Worst()
     successes = {} if verdicts is None else _successes(verdicts)
     assessed = _assessed(load_tasks(tasks), episodes, tally, worst, successes)
@@ -84,25 +80,18 @@ def fairness(
 
 
 def _successes(path: Path) -> dict[str, bool]:
-    from sweetrl.records import read_records
-    from sweetrl.types import Verdict
-
     verdicts: Iterator[Verdict] = read_records(path, Verdict)
     return {verdict.episode_id: verdict.success for verdict in verdicts if verdict.reward is not None}
 
 
 def _assessed(
-    tasks: "dict[str, Task]",
+    tasks: dict[str, Task],
     episodes: Path,
-    tally: "FairnessTally",
+    tally: FairnessTally,
     worst: "_Worst",
     successes: dict[str, bool],
-) -> "Iterator[DialogueFairness]":
+) -> Iterator[DialogueFairness]:
     """Each dialogue as it is assessed and added up; failed ones say nothing about a whole dialogue."""
-    from sweetrl.evaluation.fairness import assess_dialogue
-    from sweetrl.tasks.dialogues import read_episodes
-    from sweetrl.types import Ending
-
     for episode in read_episodes(episodes, tasks.values()):
         if episode.ending is Ending.FAILED:
             continue
@@ -118,7 +107,7 @@ class _Worst:
     def __init__(self) -> None:
         self._kept: list[DialogueFairness] = []
 
-    def add(self, dialogue: "DialogueFairness") -> None:
+    def add(self, dialogue: DialogueFairness) -> None:
         if dialogue.leaks:
             self._kept.append(dialogue)
             self._kept.sort(key=lambda each: -each.carried)
@@ -132,20 +121,16 @@ class _Worst:
             yield f"{dialogue.episode_id}: {share}, first in turn {first.turn + 1}: {quote}"
 
 
-def fairness_of(tasks: "dict[str, Task]", episodes: Path, verdicts: Path) -> "FairnessReport":
+def fairness_of(tasks: dict[str, Task], episodes: Path, verdicts: Path) -> FairnessReport:
     """The fairness of a scored run, for commands that show it beside their own figures."""
-    from sweetrl.evaluation.fairness import FairnessTally
-
     tally = FairnessTally()
     for _ in _assessed(tasks, episodes, tally, _Worst(), _successes(verdicts)):
         pass
     return tally.report()
 
 
-def fairness_table(report: "FairnessReport") -> "Table":
+def fairness_table(report: FairnessReport) -> Table:
     """The figures, one row each."""
-    from rich.table import Table
-
     title = f"Fairness of the collaborator: {report.dialogues} dialogues, {report.replies} replies"
     table = Table(title=title, title_justify="left")
     for heading, justify in (("", "left"), ("%", "right"), ("95 % interval", "right"), ("of", "right")):

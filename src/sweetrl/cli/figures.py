@@ -1,11 +1,8 @@
 """Figures with intervals as tables show them."""
 
-from typing import TYPE_CHECKING
+from rich.table import Table
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from sweetrl.types import Kind, Metric, RunMetrics
+from sweetrl.types import Kind, Metric, RunMetrics
 
 NOTHING = "-"
 """In place of a figure that rests on nothing."""
@@ -20,33 +17,30 @@ LABELS = {
 }
 REWARD_LABELS = {"backend": "tests passed, %", "frontend": "likeness, %"}
 LEAKS = "leaking_dialogues"
-EXCUSED = "excused_replies"
 
 
-def percent(metric: "Metric") -> str:
+def percent(metric: Metric) -> str:
     """`40.4`."""
     return _number(metric.value, 100)
 
 
-def plain(metric: "Metric | None", *, percent: bool) -> str:
+def plain(metric: Metric | None, *, percent: bool) -> str:
     """`40.4`, or `2.31` for what is no share; a dash for nothing."""
     return NOTHING if metric is None else _number(metric.value, 100 if percent else 1)
 
 
-def percent_interval(metric: "Metric") -> str:
+def percent_interval(metric: Metric) -> str:
     """`37.4 to 43.5`."""
     return _interval(metric, 100)
 
 
-def percent_with_interval(metric: "Metric") -> str:
+def percent_with_interval(metric: Metric) -> str:
     """`40.4 (37.4 to 43.5)`."""
     return NOTHING if metric.value is None else f"{percent(metric)} ({percent_interval(metric)})"
 
 
-def metrics_table(run: "RunMetrics", kind: "Kind") -> "Table":
+def metrics_table(run: RunMetrics, kind: Kind) -> Table:
     """The figures of a run, one row each."""
-    from rich.table import Table
-
     title = f"{run.dialogues} dialogues on {run.tasks} tasks, {run.failed} failed, {run.unscored} unscored"
     if run.broke_off or run.unanswered:
         title += f"; by the agent's own words {run.broke_off} broken off, {run.unanswered} messages without a reply"
@@ -65,7 +59,7 @@ def metrics_table(run: "RunMetrics", kind: "Kind") -> "Table":
     return table
 
 
-def _add_row(table: "Table", label: str, metric: "Metric") -> None:
+def _add_row(table: Table, label: str, metric: Metric) -> None:
     scale = 100 if label.endswith("%") else 1
     table.add_row(label, _number(metric.value, scale), _interval(metric, scale), str(metric.count))
 
@@ -75,5 +69,5 @@ def _number(value: float | None, scale: float) -> str:
     return NOTHING if value is None else f"{scale * value:.{digits}f}"
 
 
-def _interval(metric: "Metric", scale: float) -> str:
+def _interval(metric: Metric, scale: float) -> str:
     return NOTHING if metric.low is None else f"{_number(metric.low, scale)} to {_number(metric.high, scale)}"

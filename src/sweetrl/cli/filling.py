@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 
 import typer
 
-from sweetrl.cli import console, interrupts, live
-from sweetrl.cli.players import Models
+from sweetrl import interrupts
+from sweetrl.cli import console, live
+from sweetrl.dialogue.building import Models
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.records import RecordLog, open_log
 from sweetrl.types import CandidateSet, EpisodePair, Failure, TurnCredit, TurnPair, TurnValues

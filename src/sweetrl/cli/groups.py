@@ -1,5 +1,6 @@
 """Commands that are imported when they are called, listed in panels, and explained with an example."""
 
+import re
 import textwrap
 from collections import UserDict
 from collections.abc import Mapping
@@ -35,8 +36,9 @@ class DocumentedCommand(TyperCommand):
         super().format_epilog(ctx, formatter)
         if self.example:
             with formatter.section(EXAMPLE.rstrip(":")):
-                lines = textwrap.wrap(self.example, EXAMPLE_WIDTH, break_on_hyphens=False)
-                formatter.write(textwrap.indent(" \\\n    ".join(lines), "  ") + "\n")
+                pairs = re.sub(r" (--?[\w-]+) (?!-)", " \\1\0", self.example)
+                lines = textwrap.wrap(pairs, EXAMPLE_WIDTH, break_on_hyphens=False)
+                formatter.write(textwrap.indent(" \\\n    ".join(lines), "  ").replace("\0", " ") + "\n")
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Take old names of options for new ones."""

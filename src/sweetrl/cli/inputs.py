@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from sweetrl.errors import DataError
+import msgspec
 
-if TYPE_CHECKING:
-    from sweetrl.types import Episode, Task
+from sweetrl.records import unreadable
+from sweetrl.tasks.dialogues import distinct_episodes
+from sweetrl.tasks.sources import load_tasks
+from sweetrl.types import Episode, Task
 
 
 def path_of(name: str | None) -> Path | None:
@@ -18,8 +19,6 @@ def path_of(name: str | None) -> Path | None:
 
 def fingerprint(path: Path) -> str:
     """Of a file's content: a resumed run must read the same."""
-    from sweetrl.records import unreadable
-
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]
@@ -27,34 +26,23 @@ def fingerprint(path: Path) -> str:
         raise unreadable(path, error) from error
 
 
-def fingerprint_of_tasks(tasks: "Iterable[Task]") -> str:
+def fingerprint_of_tasks(tasks: Iterable[Task]) -> str:
     """Of the tasks' content, in whatever file and order."""
-    import msgspec
-
     lines = sorted(msgspec.json.encode((task.id, task.kind, task.request, task.secret)) for task in tasks)
     content = hashlib.sha256(b"\n".join(lines)).hexdigest()
     return f"{len(lines)} tasks {content[:16]}"
 
 
-def tasks_or_none(source: str | None) -> "dict[str, Task] | None":
+def tasks_or_none(source: str | None) -> dict[str, Task] | None:
     """The tasks of a source by id; None where no source is given."""
-    from sweetrl.tasks.sources import load_tasks
-
     return None if source is None else load_tasks(source)
 
 
-def each_episode(path: Path, tasks: "dict[str, Task] | None" = None) -> "Iterator[Episode]":
+def each_episode(path: Path, tasks: dict[str, Task] | None = None) -> Iterator[Episode]:
     """The dialogues of a file in either format, each id once."""
-    from sweetrl.records import IdSet
-    from sweetrl.tasks.dialogues import read_episodes
-
-    seen = IdSet()
-    for episode in read_episodes(path, None if tasks is None else tasks.values()):
-        if not seen.add(episode.id):
-            raise DataError(f"holds two dialogues with the id {episode.id}; ids must differ", path=path)
-        yield episode
+    return distinct_episodes(path, None if tasks is None else tasks.values())
 
 
-def load_episodes(path: Path, tasks: "dict[str, Task] | None" = None) -> "dict[str, Episode]":
+def load_episodes(path: Path, tasks: dict[str, Task] | None = None) -> dict[str, Episode]:
     """The dialogues of a file by id."""
     return {episode.id: episode for episode in each_episode(path, tasks)}

@@ -1,26 +1,33 @@
 """What `sweetrl score` does: judges each answer or dialogue once, and keeps its verdict at once."""
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sweetrl.cli import console, interrupts
+import msgspec
+
+from sweetrl import interrupts
+from sweetrl.cli import console
+from sweetrl.cli.answers import read_answers
 from sweetrl.cli.studio import FrontendBench
 from sweetrl.cli.workers import BackendSandboxes, backend_sandboxes
-
-if TYPE_CHECKING:
-    from sweetrl.records import RecordLog
-    from sweetrl.settings import ScorerSettings
-    from sweetrl.types import Episode, Kind, Task, Verdict
+from sweetrl.errors import DataError, UsageError
+from sweetrl.records import IdSet, RecordLog, open_log
+from sweetrl.scoring.batches import score_in_order
+from sweetrl.scoring.turn_cost import PricedScorer
+from sweetrl.settings import ScorerSettings
+from sweetrl.tasks.dialogues import read_episodes
+from sweetrl.types import Episode, Kind, Task, Verdict, digest
 
 Bench = BackendSandboxes | FrontendBench
 """What it takes to score the tasks of one kind."""
 
 
 def opened_bench(
-    kind: "Kind", settings: "ScorerSettings", *, screenshots: Path | None
+    kind: Kind, settings: ScorerSettings, *, screenshots: Path | None
 ) -> AbstractContextManager[Bench]:
     """The bench for tasks of a kind, as long as the block lasts; it keeps pictures in `screenshots`, if given."""
     if kind == "frontend":
@@ -31,19 +38,14 @@ def opened_bench(
 class Source:
     """The episodes to score, read twice: once to see that all of them are sound, once to score them."""
 
-    def __init__(self, tasks: "dict[str, Task]", answers: Path | None, episodes: Path | None) -> None:
-        from sweetrl.errors import UsageError
-
+    def __init__(self, tasks: dict[str, Task], answers: Path | None, episodes: Path | None) -> None:
         if (answers is None) == (episodes is None):
             raise UsageError("give either --answers or --episodes")
         self.tasks = tasks
         self._answers = answers
         self._episodes = episodes
 
-    def __iter__(self) -> "Iterator[tuple[Task, Episode]]":
-        from sweetrl.cli.answers import read_answers
-        from sweetrl.tasks.dialogues import read_episodes
-
+    def __iter__(self) -> Iterator[tuple[Task, Episode]]:
         if self._answers is not None:
             episodes = read_answers(self._answers, self.tasks)
         else:
@@ -52,11 +54,8 @@ class Source:
         for episode in episodes:
             yield self.tasks[episode.task_id], episode
 
-    def validate(self) -> "tuple[int, Kind]":
+    def validate(self) -> tuple[int, Kind]:
         """Read everything once; how many there are, and of which kind. Nothing is written before this."""
-        from sweetrl.errors import DataError, UsageError
-        from sweetrl.records import IdSet
-
         seen, kinds = IdSet(), set()
         for task, episode in self:
             kinds.add(task.kind)
@@ -67,10 +66,7 @@ class Source:
         return len(seen), kinds.pop()
 
 
-def _open_verdicts(path: Path, config: dict[str, Any]) -> "RecordLog[Verdict]":
-    from sweetrl.records import open_log
-    from sweetrl.types import Verdict
-
+def _open_verdicts(path: Path, config: dict[str, Any]) -> RecordLog[Verdict]:
     return open_log(
         path,
         Verdict,
@@ -112,15 +108,9 @@ async def _append_verdicts(
     source: Source,
     bench: Bench,
     turn_cost: float,
-    log: "RecordLog[Verdict]",
+    log: RecordLog[Verdict],
     advance: Callable[[int], None],
 ) -> None:
-    from contextlib import aclosing
-
-    from sweetrl.scoring.batches import score_in_order
-    from sweetrl.scoring.turn_cost import PricedScorer
-    from sweetrl.types import digest
-
     missing = (item for item in source if not log.has(item[1].id, digest(item[1].answer)))
     async with bench.opened() as scorer:
         priced = PricedScorer(scorer, turn_cost) if turn_cost else scorer
@@ -131,12 +121,8 @@ async def _append_verdicts(
                 advance(1)
 
 
-def _digest(tasks: "dict[str, Task]") -> str:
+def _digest(tasks: dict[str, Task]) -> str:
     """A hash of what the tasks ask and test, whatever the file they came in."""
-    import hashlib
-
-    import msgspec
-
     whole = hashlib.sha256()
     for task_id in sorted(tasks):
         whole.update(msgspec.json.encode((task_id, tasks[task_id].request, tasks[task_id].secret)))

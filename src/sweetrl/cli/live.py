@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sweetrl.cli import console, progress
+from sweetrl.cli import console
+from sweetrl.experiments import progress
 
 if TYPE_CHECKING:
     from sweetrl.dialogue.rollout import Progress

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from sweetrl.cli import interrupts
+from sweetrl import interrupts
 
 if TYPE_CHECKING:
     import typer
@@ -33,7 +33,9 @@ def run(arguments: Sequence[str]) -> int:
         with interrupts.handled():
             return _exit_code(commands.app, arguments)
     except KeyboardInterrupt as interrupt:
-        interrupts.tell(str(interrupt))
+        from sweetrl.cli import console
+
+        interrupts.tell(console.printable(str(interrupt)))
         return interrupts.EXIT_CODE
 
 

@@ -1,11 +1,13 @@
-"""`sweetrl make-model`: the tiny models that ship with the package, made anew from a seed."""
+"""`sweetrl make-model`: tiny models of mini-backend, made from a seed."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console, outputs
+from sweetrl.cli import console, live, outputs
 from sweetrl.cli.console import QuietFlag
 from sweetrl.errors import UsageError
 
@@ -17,12 +19,22 @@ LINE_EVERY = 100
 
 
 def make_model(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="mini or mini-large.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="mini, mini-large or mini-long.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     *,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same weights.")] = 0,
     steps: Annotated[
         int | None, typer.Option("--steps", min=1, help="Stop early, for a try; the schedule stays.")
+    ] = None,
+    with_reference: Annotated[
+        int | None,
+        typer.Option(
+            "--with-reference",
+            metavar="PERCENT",
+            min=0,
+            max=100,
+            help="Percentage of pre-training dialogues that follow their reference solution; 40 if not given.",
+        ),
     ] = None,
     quiet: QuietFlag = False,
 ) -> None:
@@ -34,9 +46,6 @@ def make_model(
     Example:
         sweetrl make-model mini --steps 100 -o mini
     """
-    import time
-
-    from sweetrl.cli import live
     from sweetrl.learning.mini import SIZES, build
 
     if name not in SIZES:
@@ -44,11 +53,12 @@ def make_model(
     outputs.refuse_existing(output, replace=False)
     started = time.monotonic()
 
-    def observe(progress: "Progress") -> None:
+    def observe(progress: Progress) -> None:
         if not quiet and progress.step % LINE_EVERY == 0:
             left = (time.monotonic() - started) / progress.step * (progress.steps - progress.step)
             console.note(
                 f"step {progress.step}/{progress.steps} · loss {progress.loss:.3f} · {live.duration(left)} left"
             )
 
-    build(SIZES[name], output, name=name, seed=seed, observe=observe, stop_after=steps)
+    size = SIZES[name] if with_reference is None else replace(SIZES[name], with_reference=with_reference)
+    build(size, output, name=name, seed=seed, observe=observe, stop_after=steps)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sweetrl.errors import UsageError
+from sweetrl.records import unwritable
 
 
 def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
@@ -13,8 +14,6 @@ def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
 
     `path` gets its name when the last line is in, so that a failure or Ctrl-C leaves what was there.
     """
-    from sweetrl.records import unwritable
-
     temporary = path.parent / f".{path.name}.tmp"
     count = 0
     try:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console, interrupts
-from sweetrl.cli.players import Models, Player, seat_agent, seat_collaborator
-from sweetrl.cli.studio import SCREENSHOTS, Studio
+from sweetrl import interrupts
+from sweetrl.cli import console
+from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
 from sweetrl.errors import SandboxError, UsageError
+from sweetrl.experiments.layout import SCREENSHOTS
 
 if TYPE_CHECKING:
+    from sweetrl.browser.session import BrowserSession
     from sweetrl.dialogue.people import Terminal
     from sweetrl.protocols import Agent, Collaborator
     from sweetrl.records import RecordLog
@@ -77,6 +79,7 @@ _EXAMPLE = {Seat.AGENT: "unsure", Seat.COLLABORATOR: "curious"}
 
 
 async def _play(seat: Seat, other: str, source: str, task_id: str | None, output: Path, seed: int) -> None:
+    from sweetrl.browser.session import BrowserSession
     from sweetrl.cli.dialogues import open_episodes
     from sweetrl.dialogue.people import PersonLeft
     from sweetrl.models import EndpointOptions, Meter
@@ -85,7 +88,7 @@ async def _play(seat: Seat, other: str, source: str, task_id: str | None, output
     tasks = load_tasks(source)
     models = Models(EndpointOptions(), Meter())
     # Nobody is shown pictures but those who can see.
-    studio = None if other.startswith("scripted:") else Studio(output / SCREENSHOTS)
+    studio = None if other.startswith("scripted:") else BrowserSession(output / SCREENSHOTS)
     try:
         with open_episodes(output, "play", {"as": seat, "other": other, "seed": seed}) as log:
             task, attempt = _choose(tasks, task_id, log, source)
@@ -122,7 +125,7 @@ def _choose(
 
 
 def _seated(
-    seat: Seat, other: str, task: "Task", models: Models, studio: Studio | None
+    seat: Seat, other: str, task: "Task", models: Models, studio: "BrowserSession | None"
 ) -> "tuple[Agent, Collaborator]":
     from sweetrl.dialogue.collaborators import COLLABORATOR_SAMPLING
     from sweetrl.dialogue.people import PersonAgent, PersonCollaborator
@@ -132,15 +135,15 @@ def _seated(
     if seat is Seat.AGENT:
         player = _player(other, COLLABORATOR_SAMPLING)
         person = PersonAgent(_terminal(), _read_file)
-        return person, seat_collaborator(player, task.kind, [task], models, studio)[0]
-    agent, _ = seat_agent(_player(other, Sampling()), task.kind, Rules(), models)
+        return person, build_collaborator(player, task.kind, [task], models, studio)[0]
+    agent, _ = build_agent(_player(other, Sampling()), task.kind, Rules(), models)
     return agent, PersonCollaborator(_terminal())
 
 
-def _player(spec: str, sampling: "Sampling") -> Player:
+def _player(spec: str, sampling: "Sampling") -> ModelSettings:
     from sweetrl.models import FREE
 
-    return Player(spec, sampling, FREE)
+    return ModelSettings(spec, sampling, FREE)
 
 
 def _read_file(name: str) -> str:
@@ -167,24 +170,17 @@ async def _hold(
 ) -> "Episode":
     from contextlib import aclosing
 
-    from sweetrl.dialogue.rollout import roll_out
-    from sweetrl.types import episode_id
+    from sweetrl.dialogue.rollout import Opening, hold_dialogues
 
-    wanted = episode_id(task.id, attempt)
-    episodes = roll_out(
-        [task],
-        agent,
-        collaborator,
-        attempts=attempt + 1,
-        concurrency=1,
-        seed=seed,
-        skip=lambda identity: identity != wanted,
-    )
-    async with aclosing(episodes):
-        return await anext(episodes)
+    held = hold_dialogues(iter([Opening(task, attempt, seed)]), agent, collaborator)
+    async with aclosing(held):
+        _, episode = await anext(held)
+    return episode
 
 
-async def _conclude(task: "Task", episode: "Episode", path: Path, source: str, studio: Studio | None) -> None:
+async def _conclude(
+    task: "Task", episode: "Episode", path: Path, source: str, studio: "BrowserSession | None"
+) -> None:
     """Say how it ended; a breakdown of the other side is the exit code."""
     if episode.failure is not None:
         console.note(f"{episode.id} broke down: {episode.failure.kind}: {episode.failure.message}")
@@ -205,7 +201,7 @@ async def _conclude(task: "Task", episode: "Episode", path: Path, source: str, s
     console.note(f"reward {verdict.reward:.2f}: {passed} of {len(verdict.checks)} {asked}")
 
 
-async def _score(task: "Task", episode: "Episode", studio: Studio | None) -> "Verdict | None":
+async def _score(task: "Task", episode: "Episode", studio: "BrowserSession | None") -> "Verdict | None":
     """A verdict, where it takes no more than was there for the dialogue."""
     if task.kind == "backend":
         return _run_tests(task, episode)

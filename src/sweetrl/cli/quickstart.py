@@ -3,23 +3,31 @@
 It runs a study that ships with the package and says in plain words what is going on.
 """
 
+import json as json_text
+from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
+from rich.table import Table
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.figures import percent_with_interval, plain
+from sweetrl.cli.finish import finish
+from sweetrl.cli.screen import Asked, View, in_words, run_stages
 from sweetrl.errors import UsageError
+from sweetrl.experiments.local import usable_cores
+from sweetrl.experiments.plan import Plan
+from sweetrl.experiments.study_plan import plan
+from sweetrl.experiments.time_left import weight
+from sweetrl.records import write_atomically
+from sweetrl.settings import Study, load_study
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.table import Table
-
-    from sweetrl.cli.study import Plan
     from sweetrl.evaluation.studies import StudyResults
-    from sweetrl.settings import Study
 
 METRICS = "metrics.json"
 MOST_JOBS = 4
@@ -32,10 +40,7 @@ def quickstart(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o",
-            "--output",
-            metavar="DIR",
-            help="The folder to write; if not given, the one that the recipe names.",
+            "-o", "--output", metavar="DIR", help="The folder to write.", show_default="the recipe's"
         ),
     ] = None,
     fast: Annotated[
@@ -45,11 +50,12 @@ def quickstart(
         bool, typer.Option("--full", help="The whole study: all ablations, five seeds, many hours.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="The same seed gives the same table; 0.")
+        int | None,
+        typer.Option("--seed", min=0, help="The same seed gives the same table.", show_default="0"),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", metavar="N", min=1, help="Stages at a time; as many as cores, at most 4."),
+        typer.Option("--jobs", metavar="N", min=1, help="Stages at a time.", show_default="cores, at most 4"),
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -62,8 +68,6 @@ def quickstart(
     Example:
         sweetrl quickstart --fast -o quickstart
     """
-    from sweetrl.cli.study import plan
-
     study = _study(output, _variant(fast=fast, full=full), seed)
     planned = plan(study)
     fresh = _run(study, planned, jobs, quiet=quiet or json)
@@ -80,23 +84,14 @@ def quickstart(
         typer.echo(f"Report: {report}")
 
 
-def _run(study: "Study", planned: "Plan", jobs: int | None, *, quiet: bool) -> bool:
+def _run(study: Study, planned: Plan, jobs: int | None, *, quiet: bool) -> bool:
     """Do what is not done; whether there was anything."""
-    from sweetrl.cli import nursery
-    from sweetrl.cli.runner import usable_cores
-    from sweetrl.cli.screen import ScreenedRunner, View, in_words, weight
-
     view = View(
         [weight(*each) for each in zip(planned.recipes, planned.stages, strict=True)],
         lambda stage: in_words(study, stage),
     )
     jobs = min(usable_cores(), MOST_JOBS) if jobs is None else jobs
-    forked = nursery.is_possible()
-    runner = ScreenedRunner(
-        Path(study.output), planned.stages, view=view, forked=forked, jobs=jobs, quiet=quiet
-    )
-    fresh = runner.has_work
-    runner.run()
+    _, fresh = run_stages(Path(study.output), planned.stages, Asked(jobs, quiet=quiet), view=view)
     return fresh
 
 
@@ -106,9 +101,7 @@ def _variant(*, fast: bool, full: bool) -> str:
     return "fast" if fast else "full" if full else ""
 
 
-def _study(output: Path | None, variant: str, seed: int | None) -> "Study":
-    from sweetrl.settings import load_study
-
+def _study(output: Path | None, variant: str, seed: int | None) -> Study:
     changes = [] if output is None else [f"output={_quoted(output)}"]
     if seed is not None:
         changes.append(f"seed={seed}")
@@ -117,63 +110,35 @@ def _study(output: Path | None, variant: str, seed: int | None) -> "Study":
 
 
 def _quoted(path: Path) -> str:
-    import json
-
-    return json.dumps(str(path))
+    return json_text.dumps(str(path))
 
 
 def shipped(name: str) -> Path:
     """A recipe of the package."""
-    from importlib import resources
-
     return Path(str(resources.files("sweetrl").joinpath("recipes", name)))
 
 
 # ---------------------------------------------------------------- results
 
 
-def _results(study: "Study", planned: "Plan", *, fresh: bool, quiet: bool) -> "StudyResults":
+def _results(study: Study, planned: Plan, *, fresh: bool, quiet: bool) -> "StudyResults":
     """What came out; a finished run is not gone through again."""
-    import msgspec
+    from sweetrl.experiments.results import written_results
 
-    from sweetrl.cli.study_results import finish
-    from sweetrl.records import write_atomically
-
-    results = None if fresh else _written(study)
+    results = None if fresh else written_results(study)
     if results is None:
         if not quiet:
             console.note("Writing the report")
-        finish(study, planned, quiet=True)
-        results = _written(study)
+        finish(study, planned)
+        results = written_results(study)
         assert results is not None
     metrics = msgspec.json.format(msgspec.json.encode(metrics_of(results))) + b"\n"
     write_atomically(Path(study.output) / METRICS, metrics)
     return results
 
 
-def _written(study: "Study") -> "StudyResults | None":
-    """The results that are there, if they and their report are those of this study."""
-    import msgspec
-
-    from sweetrl.cli.study_report import REPORT
-    from sweetrl.cli.study_results import RESULTS
-    from sweetrl.evaluation.studies import StudyResults
-
-    folder = Path(study.output)
-    if not all((folder / name).is_file() for name in (RESULTS, REPORT)):
-        return None
-    try:
-        results = msgspec.json.decode((folder / RESULTS).read_bytes(), type=StudyResults)
-    except msgspec.DecodeError:
-        return None
-    own = msgspec.json.decode(msgspec.json.encode(study))
-    return results if results.settings == own else None
-
-
 def metrics_of(results: "StudyResults") -> dict[str, object]:
     """The figures of each method in short, and nothing that depends on the machine's speed or folders."""
-    import msgspec
-
     return {
         "methods": {
             name: {
@@ -193,7 +158,7 @@ def metrics_of(results: "StudyResults") -> dict[str, object]:
     }
 
 
-def caveats(results: "StudyResults", *, fast: bool) -> "Iterator[str]":
+def caveats(results: "StudyResults", *, fast: bool) -> Iterator[str]:
     """What the table must not be read as."""
     if fast:
         yield "--fast is too small to rank the methods: it shows the pipeline. Run without --fast for a comparison."
@@ -207,12 +172,8 @@ def caveats(results: "StudyResults", *, fast: bool) -> "Iterator[str]":
         yield f"Not told apart by this run (the interval of the difference holds 0): {'; '.join(level)}."
 
 
-def results_table(results: "StudyResults") -> "Table":
+def results_table(results: "StudyResults") -> Table:
     """The methods, one row each; without padding, so that 80 columns cut nothing off."""
-    from rich.table import Table
-
-    from sweetrl.cli.figures import percent_with_interval, plain
-
     table = Table(title=f"{results.title}: {results.tasks}", title_justify="left", padding=0)
     table.add_column("")
     names = {"reward": "tests\npassed, %", "turns": "turns", "coverage": "facts\nasked, %"}

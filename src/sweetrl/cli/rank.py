@@ -2,20 +2,19 @@
 
 from pathlib import Path
 
+from sweetrl import interrupts
 from sweetrl.candidates.rank import rank_candidates
-from sweetrl.cli import inputs, interrupts
+from sweetrl.cli import inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import Judging, open_critic
 from sweetrl.cli.filling import Tally, fill, fill_at_once, open_output, opened_models
 from sweetrl.cli.options import CandidatesOption, EpisodesOption, OutputOption, TasksOption
 from sweetrl.evaluation.credit import ranked_by_values
+from sweetrl.experiments.pipeline import VALUES
 from sweetrl.records import read_records
 from sweetrl.settings import RankSettings
 from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import CandidateSet, TurnValues
-
-VALUES = "values:"
-"""In place of a critic: a file of true values, which every turn of it is ranked by."""
 
 
 def rank(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sweetrl.cli.studio import Studio
+from sweetrl.browser.session import BrowserSession
 from sweetrl.errors import DataError, PageError, RenderError
 from sweetrl.records import write_atomically
 from sweetrl.types import FrontendSecret, digest
@@ -21,7 +21,7 @@ class References:
         """Without a `folder` pictures are kept until it is closed."""
         self._own = None if folder is not None else tempfile.TemporaryDirectory(prefix="sweetrl-")
         self._folder = folder or Path(self._own.name if self._own else "")
-        self._studio = Studio()
+        self._studio = BrowserSession()
 
     def path(self, task: "Task") -> Path:
         """Where the picture of a task's reference is, once it is made."""

@@ -7,6 +7,7 @@ import typer
 
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.inputs import tasks_or_none
 
 RunsArgument = Annotated[
     list[str],
@@ -46,8 +47,7 @@ def report(
     Example:
         sweetrl report base=run-base trained=run-trained -o report.html
     """
-    from sweetrl.cli.folders import open_runs
-    from sweetrl.cli.inputs import tasks_or_none
+    from sweetrl.experiments.run_folder import open_runs
     from sweetrl.report import compose, render
 
     outputs.refuse_existing(output, replace=force)

@@ -1,6 +1,6 @@
 """`sweetrl rollout`: its options. What it does with them is in `dialogues.py`."""
 
-from sweetrl.cli import interrupts
+from sweetrl import interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.dialogues import check, hold
 from sweetrl.cli.options import FolderOption, TasksOption

@@ -3,29 +3,31 @@
 Each stage runs as the command that a person would type, in a process of its own: what a stage holds (a model
 on the GPU, a thousand connections) is gone when it ends, a launcher such as torchrun fits in front of it, and
 the log shows commands that can be repeated by hand. Stages side by side are forks of a process that has loaded
-PyTorch (see `nursery`), or each would spend eight seconds on that.
+PyTorch (see `experiments/warm_workers.py`), or each would spend eight seconds on that.
 
 A stage that is done is noted in `run.json` and not started again; one that was interrupted goes on by itself,
 because every command resumes.
 """
 
 import shlex
-from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.finish import finish
+from sweetrl.cli.screen import Asked, View, run_stages
 from sweetrl.errors import ConfigError, UsageError
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from sweetrl.cli.estimates import Cost
-    from sweetrl.cli.road import Stage
-    from sweetrl.settings import Recipe, ServerSettings, Study
+from sweetrl.experiments.estimates import Cost, cost, costs
+from sweetrl.experiments.pipeline import Stage, stage_names, stages
+from sweetrl.experiments.plan import Plan
+from sweetrl.experiments.study_plan import parts_of, plan
+from sweetrl.experiments.time_left import weight
+from sweetrl.settings import Recipe, ServerSettings, Study, load_experiment
 
 
 def run(
@@ -64,8 +66,6 @@ def run(
     Example:
         sweetrl run recipes/laptop.toml --set critic.max_steps=20
     """
-    from sweetrl.settings import Study, load_experiment
-
     experiment = load_experiment(recipe, changes or [], console.note)
     asked = Asked(jobs=jobs, allow_failures=allow_failures, quiet=quiet)
     if isinstance(experiment, Study):
@@ -81,19 +81,7 @@ def run(
         _run_recipe(experiment, asked, dry_run=dry_run, json=json)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """How stages are run."""
-
-    jobs: int
-    allow_failures: bool
-    quiet: bool
-
-
-def _run_recipe(recipe: "Recipe", asked: Asked, *, dry_run: bool, json: bool) -> None:
-    from sweetrl.cli.estimates import costs
-    from sweetrl.cli.road import stages
-
+def _run_recipe(recipe: Recipe, asked: Asked, *, dry_run: bool, json: bool) -> None:
     _refuse_unknown_stages(recipe)
     planned = stages(recipe)
     if dry_run:
@@ -104,11 +92,7 @@ def _run_recipe(recipe: "Recipe", asked: Asked, *, dry_run: bool, json: bool) ->
         console.print_json({"output": recipe.output, "stages": done})
 
 
-def _run_study(study: "Study", asked: Asked, only: str | None, *, dry_run: bool, json: bool) -> None:
-    from sweetrl.cli.estimates import cost
-    from sweetrl.cli.study import plan
-    from sweetrl.cli.study_results import finish
-
+def _run_study(study: Study, asked: Asked, only: str | None, *, dry_run: bool, json: bool) -> None:
     whole = plan(study)
     planned = whole if only is None else whole.of(_parts(study, only))
     if dry_run:
@@ -119,26 +103,27 @@ def _run_study(study: "Study", asked: Asked, only: str | None, *, dry_run: bool,
             _show_study(study, planned.stages, estimated)
         return
     done = _run_stages(study.output, planned.stages, planned.recipes, asked)
-    written = finish(study, whole, quiet=asked.quiet or json)
+    written = _finish(study, whole, quiet=asked.quiet or json)
     if json:
         console.print_json({"output": study.output, "stages": done, **written})
 
 
-def _report_study(study: "Study", *, json: bool, quiet: bool) -> None:
-    from sweetrl.cli.study import plan
-    from sweetrl.cli.study_results import finish
-
-    written = finish(study, plan(study), quiet=quiet or json)
+def _report_study(study: Study, *, json: bool, quiet: bool) -> None:
+    written = _finish(study, plan(study), quiet=quiet or json)
     if json:
         console.print_json({"output": study.output, **written})
 
 
-def _parts(study: "Study", only: str) -> list[str]:
+def _finish(study: Study, planned: Plan, *, quiet: bool) -> dict[str, str]:
+    written = finish(study, planned)
+    if not quiet:
+        for name, path in written.items():
+            console.note(f"{name}: {path}")
+    return written
+
+
+def _parts(study: Study, only: str) -> list[str]:
     """The parts of the study that were asked for."""
-    from difflib import get_close_matches
-
-    from sweetrl.cli.study import parts_of
-
     known = parts_of(study)
     asked = [name.strip() for name in only.split(",")]
     for name in asked:
@@ -151,30 +136,20 @@ def _parts(study: "Study", only: str) -> list[str]:
 
 def _run_stages(
     output: str,
-    planned: "list[Stage]",
-    recipes: "list[Recipe]",
+    planned: list[Stage],
+    recipes: list[Recipe],
     asked: Asked,
-    servers: "tuple[ServerSettings, ...]" = (),
+    servers: tuple[ServerSettings, ...] = (),
 ) -> list[dict[str, Any]]:
     """One stage after the other shows what it says; several at a time are watched from outside."""
-    from sweetrl.cli import nursery
-    from sweetrl.cli.runner import Runner
-    from sweetrl.cli.screen import ScreenedRunner, View, weight
-
-    if asked.jobs == 1:
-        return Runner(Path(output), planned, servers, **asdict(asked)).run()
-    view = View([weight(*each) for each in zip(recipes, planned, strict=True)])
-    forked = nursery.is_possible()
-    return ScreenedRunner(Path(output), planned, servers, view=view, forked=forked, **asdict(asked)).run()
+    view = None
+    if asked.jobs > 1:
+        view = View([weight(*each) for each in zip(recipes, planned, strict=True)])
+    return run_stages(Path(output), planned, asked, servers=servers, view=view)[0]
 
 
-def _refuse_unknown_stages(recipe: "Recipe") -> None:
-    from difflib import get_close_matches
-
-    from sweetrl.cli.road import stage_names
-
+def _refuse_unknown_stages(recipe: Recipe) -> None:
     names = stage_names()
-
     for index, server in enumerate(recipe.servers):
         for name in sorted(set(server.stages).difference(names)):
             close = get_close_matches(name, names, n=1)
@@ -185,7 +160,7 @@ def _refuse_unknown_stages(recipe: "Recipe") -> None:
 # ---------------------------------------------------------------- the plan
 
 
-def _show_plan(output: str, planned: "list[Stage]", estimated: "list[Cost]", *, json: bool) -> None:
+def _show_plan(output: str, planned: list[Stage], estimated: list[Cost], *, json: bool) -> None:
     if json:
         rows = [
             {
@@ -193,11 +168,11 @@ def _show_plan(output: str, planned: "list[Stage]", estimated: "list[Cost]", *, 
                 "command": shlex.join(["sweetrl", *stage.arguments]),
                 "inputs": stage.inputs,
                 "output": str(stage.output),
-                "requests": cost.requests,
-                "tokens": cost.tokens,
-                "gpu_hours": cost.gpu_hours,
+                "requests": estimate.requests,
+                "tokens": estimate.tokens,
+                "gpu_hours": estimate.gpu_hours,
             }
-            for stage, cost in zip(planned, estimated, strict=True)
+            for stage, estimate in zip(planned, estimated, strict=True)
         ]
         console.print_json({"output": output, "stages": rows})
         return
@@ -206,36 +181,32 @@ def _show_plan(output: str, planned: "list[Stage]", estimated: "list[Cost]", *, 
         typer.echo(shlex.join(["sweetrl", *stage.arguments]))
 
 
-def _show_study(study: "Study", planned: "list[Stage]", estimated: "list[Cost]") -> None:
+def _show_study(study: Study, planned: list[Stage], estimated: list[Cost]) -> None:
     """The plan of the first seed, and what all of them take."""
-    from rich.table import Table
-
     others = tuple(f"seed-{seed}/" for seed in study.run_seeds[1:])
     table = Table("stage", "requests", "tokens", "GPU hours")
-    for stage, cost in zip(planned, estimated, strict=True):
+    for stage, estimate in zip(planned, estimated, strict=True):
         if not stage.name.startswith(others):
-            table.add_row(stage.name, *map(_shown, (cost.requests, cost.tokens, cost.gpu_hours)))
+            table.add_row(stage.name, *map(_shown, (estimate.requests, estimate.tokens, estimate.gpu_hours)))
     console.results().print(table)
     for stage in planned:
         if not stage.name.startswith(others):
             typer.echo(shlex.join(["sweetrl", *stage.arguments]))
-    tokens = sum(cost.tokens or 0 for cost in estimated)
+    tokens = sum(estimate.tokens or 0 for estimate in estimated)
     typer.echo(f"{study.seeds} seeds: {len(planned)} stages, {tokens:,} tokens in all")
 
 
-def _plan_table(planned: "list[Stage]", estimated: "list[Cost]") -> "Table":
-    from rich.table import Table
-
+def _plan_table(planned: list[Stage], estimated: list[Cost]) -> Table:
     table = Table("stage", "reads", "writes", "requests", "tokens", "GPU hours")
-    for stage, cost in zip(planned, estimated, strict=True):
+    for stage, estimate in zip(planned, estimated, strict=True):
         read = "\n".join(stage.inputs)
         table.add_row(
             stage.name,
             read,
             str(stage.output),
-            _shown(cost.requests),
-            _shown(cost.tokens),
-            _shown(cost.gpu_hours),
+            _shown(estimate.requests),
+            _shown(estimate.tokens),
+            _shown(estimate.gpu_hours),
         )
     return table
 

@@ -12,10 +12,10 @@ from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.figures import percent_with_interval
 from sweetrl.cli.judging import Bench, Source, judge, opened_bench
 from sweetrl.cli.options import TasksOption
-from sweetrl.cli.studio import SCREENSHOTS
 from sweetrl.evaluation.fairness import FairnessReport
 from sweetrl.evaluation.scores import Summary, summarise
 from sweetrl.evaluation.wins import win_rate
+from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.records import read_records
 from sweetrl.settings import ScorerSettings, ScoringSettings
 from sweetrl.tasks.sources import load_tasks

@@ -1,17 +1,18 @@
 """`sweetrl select`: the records of files that are on some tasks."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import msgspec
 import typer
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.outputs import write_lines
 from sweetrl.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Container
+from sweetrl.records import LineDecoder, read_lines, unwritable
+from sweetrl.tasks.sources import load_tasks
 
 
 def select(
@@ -36,9 +37,6 @@ def select(
     Example:
         sweetrl select run/episodes.jsonl run/verdicts.jsonl --tasks mini-backend:train:10 -o fewer
     """
-    from sweetrl.records import unwritable
-    from sweetrl.tasks.sources import load_tasks
-
     known = load_tasks(tasks)
     _refuse_clashes(files, output)
     try:
@@ -62,21 +60,15 @@ def _refuse_clashes(files: list[Path], output: Path) -> None:
             raise UsageError(f"{path}: is in {output} itself; choose another folder with -o")
 
 
-def _copy(path: Path, target: Path, tasks: "Container[str]") -> int:
+def _copy(path: Path, target: Path, tasks: Container[str]) -> int:
     """The lines as they are, so that nothing of them is lost; how many were copied."""
-    from sweetrl.cli.outputs import write_lines
-
     count = write_lines(target, _chosen(path, tasks), replace=True)
     if not count:
         raise DataError("has no record on these tasks", path=path)
     return count
 
 
-def _chosen(path: Path, tasks: "Container[str]") -> Iterator[bytes]:
-    import msgspec
-
-    from sweetrl.records import LineDecoder, read_lines
-
+def _chosen(path: Path, tasks: Container[str]) -> Iterator[bytes]:
     class OnTask(msgspec.Struct):
         task_id: str
 

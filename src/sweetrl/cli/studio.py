@@ -1,4 +1,4 @@
-"""Browsers for commands: started when first needed, shared by all who look at pages."""
+"""What it takes to score frontend answers: browsers and a measure of similarity."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -6,66 +6,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import interrupts
+from sweetrl import interrupts
 from sweetrl.errors import UsageError
 
 if TYPE_CHECKING:
-    from sweetrl.browser import BrowserPool, RememberingRenderer
+    from sweetrl.browser.session import BrowserSession
     from sweetrl.protocols import Scorer
     from sweetrl.scoring.defects import Defect
     from sweetrl.scoring.similarity import Similarity
     from sweetrl.types import Task
-
-SCREENSHOTS = "screenshots"
-"""The folder of pictures in a run, each file named by the hash of its content."""
-
-
-class Studio:
-    """The browsers of one event loop, and the folder for what they photograph."""
-
-    def __init__(self, folder: Path | None = None, *, workers: int = 0, pictures: bool = True) -> None:
-        """`folder`: where pictures are kept, if anywhere; `pictures`: whether models are shown those or sources."""
-        self.pictures = pictures
-        self._folder = folder
-        self._workers = workers or len(os.sched_getaffinity(0))
-        self._pool: BrowserPool | None = None
-        self._remembering: RememberingRenderer | None = None
-
-    @property
-    def pool(self) -> "BrowserPool":
-        """For pages that come once."""
-        from sweetrl.browser import BrowserPool
-
-        if self._pool is None:
-            self._pool = BrowserPool(workers=self._workers)
-        return self._pool
-
-    @property
-    def renderer(self) -> "RememberingRenderer":
-        """For pages that come again."""
-        from sweetrl.browser import RememberingRenderer
-
-        if self._remembering is None:
-            self._remembering = RememberingRenderer(self.pool)
-        return self._remembering
-
-    def keep(self, png: bytes) -> str:
-        """Store a picture under its content hash, which is returned."""
-        from sweetrl.records import write_atomically
-        from sweetrl.types import picture_digest
-
-        name = picture_digest(png)
-        if self._folder is not None:
-            path = self._folder / f"{name}.png"
-            if not path.exists():
-                self._folder.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, png)
-        return name
-
-    async def close(self) -> None:
-        """End the browsers, if any were started."""
-        if self._pool is not None:
-            await self._pool.close()
 
 
 class FrontendBench:
@@ -85,9 +34,10 @@ class FrontendBench:
     @asynccontextmanager
     async def opened(self) -> "AsyncIterator[Scorer]":
         """The scorer, for as long as the block lasts."""
+        from sweetrl.browser.session import BrowserSession
         from sweetrl.scoring.frontend import FrontendScorer
 
-        studio = Studio(self._folder, workers=self.workers)
+        studio = BrowserSession(self._folder, workers=self.workers)
         keep = None if self._folder is None else studio.keep
         try:
             yield FrontendScorer(studio.renderer, studio.pool, self._measure, keep=keep)
@@ -99,11 +49,13 @@ class FrontendBench:
         self, tasks: "Iterable[Task]", advance: Callable[[int], None]
     ) -> "Iterator[tuple[str, list[Defect]]]":
         """The defects of each task, in order."""
-        return iter(interrupts.run(_all_defects, list(tasks), Studio(workers=self.workers), advance))
+        from sweetrl.browser.session import BrowserSession
+
+        return iter(interrupts.run(_all_defects, list(tasks), BrowserSession(workers=self.workers), advance))
 
 
 async def _all_defects(
-    tasks: "list[Task]", studio: Studio, advance: Callable[[int], None]
+    tasks: "list[Task]", studio: "BrowserSession", advance: Callable[[int], None]
 ) -> "list[tuple[str, list[Defect]]]":
     found = []
     try:
@@ -115,7 +67,7 @@ async def _all_defects(
 
 
 async def _defects(
-    tasks: "list[Task]", studio: Studio, advance: Callable[[int], None]
+    tasks: "list[Task]", studio: "BrowserSession", advance: Callable[[int], None]
 ) -> "list[tuple[str, list[Defect]]]":
     import asyncio
 

@@ -1,21 +1,30 @@
 """`sweetrl tasks`: bring tasks in, take them out, look at them, find the defective ones."""
 
 from collections.abc import Callable, Iterable, Iterator
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from msgspec import to_builtins
+from msgspec.json import Encoder
+from rich.console import RenderableType
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
 
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.studio import FrontendBench
 from sweetrl.cli.workers import backend_sandboxes
+from sweetrl.errors import DataError, UsageError
+from sweetrl.scoring.defects import Defect
 from sweetrl.settings import SandboxSettings
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from sweetrl.scoring.defects import Defect
-    from sweetrl.types import Task
+from sweetrl.tasks.colbench import published_line
+from sweetrl.tasks.sources import GENERATORS, load_tasks, read_tasks
+from sweetrl.types import BackendSecret, Kind, Task
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -49,10 +58,6 @@ def import_(
     Example:
         sweetrl tasks import colbench/test.jsonl -o tasks.jsonl
     """
-    from msgspec.json import Encoder
-
-    from sweetrl.tasks.sources import read_tasks
-
     encode = Encoder().encode
     if source == "websight":
         from sweetrl.tasks.websight import DATASET, read_websight
@@ -84,11 +89,6 @@ def make(
     Example:
         sweetrl tasks make mini-backend --n 50 --split test -o tasks.jsonl
     """
-    from msgspec.json import Encoder
-
-    from sweetrl.errors import UsageError
-    from sweetrl.tasks.sources import GENERATORS, read_tasks
-
     if name not in GENERATORS:
         raise UsageError(f"there is no generator {name!r}; there is {', '.join(sorted(GENERATORS))}")
     encode = Encoder().encode
@@ -111,9 +111,6 @@ def export(
     Example:
         sweetrl tasks export tasks.jsonl -o published.jsonl
     """
-    from sweetrl.tasks.colbench import published_line
-    from sweetrl.tasks.sources import read_tasks
-
     _write(read_tasks(source), output, published_line, force=force, json=json)
 
 
@@ -135,10 +132,6 @@ def check(
     Example:
         sweetrl tasks check mini-backend:test:50 -o sound.jsonl
     """
-    from msgspec.json import Encoder
-
-    from sweetrl.tasks.sources import load_tasks
-
     known = load_tasks(source)
     if output is not None:
         outputs.refuse_existing(output, replace=force)
@@ -156,12 +149,9 @@ def check(
 
 
 def _find_defects(
-    known: "dict[str, Task]", settings: SandboxSettings, advance: Callable[[int], None]
-) -> "Iterator[tuple[str, list[Defect]]]":
+    known: dict[str, Task], settings: SandboxSettings, advance: Callable[[int], None]
+) -> Iterator[tuple[str, list[Defect]]]:
     """The defects of each task: first of those with code, then of those with pages."""
-    from sweetrl.cli.studio import FrontendBench
-    from sweetrl.types import Kind
-
     backend = [task for task in known.values() if task.kind is Kind.BACKEND]
     frontend = [task for task in known.values() if task.kind is Kind.FRONTEND]
     if backend:
@@ -171,10 +161,7 @@ def _find_defects(
         yield from FrontendBench("layout", settings.workers).find_defects(frontend, advance)
 
 
-def _print_defects(known: "dict[str, Task]", defects: "dict[str, list[Defect]]", output: Path | None) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
+def _print_defects(known: dict[str, Task], defects: dict[str, list[Defect]], output: Path | None) -> None:
     if defects:
         table = Table("task", "reason", "test", "detail")
         for found in defects.values():
@@ -188,7 +175,7 @@ def _print_defects(known: "dict[str, Task]", defects: "dict[str, list[Defect]]",
 
 
 def _write(
-    tasks: "Iterable[Task]", output: Path, line_of: "Callable[[Task], bytes]", *, force: bool, json: bool
+    tasks: Iterable[Task], output: Path, line_of: Callable[[Task], bytes], *, force: bool, json: bool
 ) -> None:
     count = outputs.write_lines(output, map(line_of, tasks), replace=force)
     if json:
@@ -213,10 +200,6 @@ def show(
     Example:
         sweetrl tasks show mini-backend:test:10 --n 3 --secret
     """
-    from itertools import islice
-
-    from sweetrl.tasks.sources import read_tasks
-
     tasks = read_tasks(source)
     chosen = islice(tasks, n) if task_id is None else [_find(tasks, task_id, source)]
     if json:
@@ -227,11 +210,7 @@ def show(
             console.results().print(panel)
 
 
-def _find(tasks: "Iterable[Task]", task_id: str, source: str) -> "Task":
-    from difflib import get_close_matches
-
-    from sweetrl.errors import DataError
-
+def _find(tasks: Iterable[Task], task_id: str, source: str) -> Task:
     seen = []
     for task in tasks:
         if task.id == task_id:
@@ -242,20 +221,13 @@ def _find(tasks: "Iterable[Task]", task_id: str, source: str) -> "Task":
     raise DataError(f"no task has the id {task_id!r}; {hint}", path=Path(source))
 
 
-def _described(task: "Task", *, secret: bool) -> dict[str, Any]:
+def _described(task: Task, *, secret: bool) -> dict[str, Any]:
     """The task as JSON; of a published line even the unused fields repeat the reference, so they go too."""
-    from msgspec import to_builtins
-
     fields: dict[str, Any] = to_builtins(task)
     return fields if secret else {key: fields[key] for key in ("id", "kind", "split", "request")}
 
 
-def _panels(task: "Task", *, secret: bool) -> "Iterator[RenderableType]":
-    from rich.panel import Panel
-    from rich.text import Text
-
-    from sweetrl.types import BackendSecret
-
+def _panels(task: Task, *, secret: bool) -> Iterator[RenderableType]:
     title = " · ".join(filter(None, (task.id, task.kind, task.split)))
     yield Panel(
         Text(_shown(task.request)), title=Text(_shown(title)), title_align="left", border_style="cyan"
@@ -269,10 +241,7 @@ def _panels(task: "Task", *, secret: bool) -> "Iterator[RenderableType]":
         yield _secret_panel("page", task.secret.page, "html")
 
 
-def _secret_panel(title: str, code: str, language: str) -> "RenderableType":
-    from rich.panel import Panel
-    from rich.syntax import Syntax
-
+def _secret_panel(title: str, code: str, language: str) -> RenderableType:
     body = Syntax(_shown(code), language, word_wrap=True, background_color="default")
     return Panel(body, title=title, title_align="left", border_style="red")
 

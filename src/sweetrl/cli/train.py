@@ -152,7 +152,7 @@ def command_of(algorithm: Algorithm) -> Any:
 
     def command(**values: Any) -> None:
         common = Common(**{each.name: values.pop(each.name) for each in shared})
-        _training()(algorithm, common, values)
+        load_training()(algorithm, common, values)
 
     command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
     command.__annotations__ = {}
@@ -173,7 +173,8 @@ def _help(algorithm: Algorithm) -> str:
     return f"{algorithm.help}\n\nExample:\n{words}"
 
 
-def _training() -> Callable[..., None]:
+def load_training() -> Callable[..., None]:
+    """The function that runs a training; it needs PyTorch."""
     try:
         from sweetrl.cli import training
     except ModuleNotFoundError as error:

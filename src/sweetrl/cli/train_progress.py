@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from sweetrl.cli import console, live, progress
+from sweetrl.cli import console, live
+from sweetrl.experiments import progress
 
 if TYPE_CHECKING:
     from sweetrl.learning.run_options import Progress

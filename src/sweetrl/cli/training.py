@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import console, inputs, interrupts
+from sweetrl import interrupts
+from sweetrl.cli import console, inputs
 from sweetrl.cli.candidates import refuse_other_kind
-from sweetrl.cli.players import read_prompt
 from sweetrl.cli.train_progress import shown
+from sweetrl.dialogue.building import read_prompt
 from sweetrl.errors import DataError, UsageError
 from sweetrl.learning.algorithm import Algorithm, Records
 from sweetrl.learning.algorithms import default_settings

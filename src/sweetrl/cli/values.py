@@ -6,14 +6,15 @@ from pathlib import Path
 
 import msgspec
 
-from sweetrl.cli import inputs, interrupts
+from sweetrl import interrupts
+from sweetrl.browser.session import BrowserSession
+from sweetrl.cli import inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.dialogues import load_one_kind
 from sweetrl.cli.filling import Tally, fill, open_output, opened_models
 from sweetrl.cli.judging import Bench, opened_bench
 from sweetrl.cli.options import CandidatesOption, EpisodesOption, OutputOption, TasksOption
-from sweetrl.cli.players import player_of, seat_agent, seat_collaborator
-from sweetrl.cli.studio import Studio
+from sweetrl.dialogue.building import build_agent, build_collaborator, model_settings
 from sweetrl.dialogue.rules import Rules
 from sweetrl.dialogue.values import Crossroads, value_turns
 from sweetrl.errors import DataError
@@ -96,13 +97,13 @@ async def _replay(
 ) -> Tally:
     """Add the values that the file `output` lacks."""
     rules = Rules(turn_limit=settings.play.turn_limit)
-    studio, tally = Studio(pictures=settings.show == "pictures"), Tally(output, "turns")
+    studio, tally = BrowserSession(pictures=settings.show == "pictures"), Tally(output, "turns")
     tasks = list(source.tasks.values())
     try:
         async with opened_models(tally) as models, bench.opened() as scorer:
-            agent, of_agent = seat_agent(player_of(settings.agent), source.kind, rules, models, tasks)
-            other = player_of(settings.collaborator)
-            collaborator, of_other = seat_collaborator(other, source.kind, tasks, models, studio)
+            agent, of_agent = build_agent(model_settings(settings.agent), source.kind, rules, models, tasks)
+            other = model_settings(settings.collaborator)
+            collaborator, of_other = build_collaborator(other, source.kind, tasks, models, studio)
             config = recorded(settings) | source.fingerprints | of_agent | of_other | bench.settings
             with open_output(output, TurnValues, command="values", config=config, quiet=quiet) as log:
                 valued = value_turns(

@@ -4,20 +4,19 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from sweetrl.sandbox import Sandbox
-    from sweetrl.scoring.backend import BackendScorer
-    from sweetrl.scoring.defects import Defect
-    from sweetrl.settings import SandboxSettings
-    from sweetrl.types import Task
+from sweetrl.sandbox import Isolation, Sandbox
+from sweetrl.scoring.backend import BackendScorer, Mode
+from sweetrl.scoring.defects import Defect, DefectFinder
+from sweetrl.settings import SandboxSettings
+from sweetrl.types import Task
 
 
 class BackendSandboxes:
     """A scorer for backend tasks and what it takes to check them."""
 
-    def __init__(self, main: "Sandbox", other: "Sandbox", scorer: "BackendScorer", workers: int) -> None:
+    def __init__(self, main: Sandbox, other: Sandbox, scorer: BackendScorer, workers: int) -> None:
         self.main = main
         self.other = other
         """With another order of sets, to see whether results depend on it."""
@@ -30,16 +29,14 @@ class BackendSandboxes:
         return {"scorer": self.scorer.name, "limits": self.main.limits}
 
     @asynccontextmanager
-    async def opened(self) -> "AsyncIterator[BackendScorer]":
+    async def opened(self) -> AsyncIterator[BackendScorer]:
         """The scorer, which lives as long as its sandboxes."""
         yield self.scorer
 
     def find_defects(
-        self, tasks: "Iterable[Task]", advance: Callable[[int], None]
-    ) -> "Iterator[tuple[str, list[Defect]]]":
+        self, tasks: Iterable[Task], advance: Callable[[int], None]
+    ) -> Iterator[tuple[str, list[Defect]]]:
         """The defects of each task, in order."""
-        from sweetrl.scoring.defects import DefectFinder
-
         finder = DefectFinder(self.scorer, self.main, self.other)
         with ThreadPoolExecutor(self.workers) as threads:
             chosen = list(tasks)
@@ -49,11 +46,8 @@ class BackendSandboxes:
 
 
 @contextmanager
-def backend_sandboxes(settings: "SandboxSettings") -> Iterator[BackendSandboxes]:
+def backend_sandboxes(settings: SandboxSettings) -> Iterator[BackendSandboxes]:
     """Sandboxes and scorer for as long as the block lasts."""
-    from sweetrl.sandbox import Isolation, Sandbox
-    from sweetrl.scoring.backend import BackendScorer, Mode
-
     workers = settings.workers or len(os.sched_getaffinity(0))
     kind = None if settings.isolation is None else Isolation(settings.isolation)
     main = Sandbox(workers=workers, isolation=kind)

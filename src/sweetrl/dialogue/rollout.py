@@ -12,34 +12,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
-from sweetrl.dialogue import rules as game
-from sweetrl.dialogue.blame import NEUTRAL, ask_fairly, cause, reply_or_excuse, sample_or_blame
+from sweetrl.dialogue.blame import NEUTRAL, ask_fairly, sample_or_blame
 from sweetrl.dialogue.budget import Budget
-from sweetrl.dialogue.rules import Conclusion, Rules
+from sweetrl.dialogue.dialogue import Dialogue
+from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import ConfigError, StageError, UsageError, WordsError
 from sweetrl.protocols import Agent, Collaborator
-from sweetrl.records import without_surrogates
-from sweetrl.seeds import derive_seed
-from sweetrl.types import (
-    Ending,
-    Episode,
-    Failure,
-    Message,
-    Role,
-    Task,
-    Turn,
-    Unfinished,
-    episode_id,
-    history_of,
-)
+from sweetrl.types import Ending, Episode, Message, Task, Turn, episode_id
 
 logger = logging.getLogger(__name__)
-
-MESSAGE_CHARACTERS = 500
-"""How much of an error's text a record keeps."""
-
 
 Choose = Callable[[Task, Sequence[Message], Sequence[str]], Awaitable[int]]
 """(task, history, drafts) -> which draft is said."""
@@ -188,7 +169,7 @@ async def hold_dialogues(
 
     def open_more() -> None:
         while progress.open < concurrency and _may_open(table) and (opening := next(openings, None)):
-            held = asyncio.create_task(_Dialogue(opening, table).hold())
+            held = asyncio.create_task(_Running(opening, table).hold())
             progress.open += 1
             running[held] = opening
             held.add_done_callback(progress.count)
@@ -256,15 +237,21 @@ async def _cancel(running: Iterable[asyncio.Task[Episode | None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _Dialogue:
-    """One dialogue in the making."""
+class _Running:
+    """One dialogue between the agent and the collaborator."""
 
     def __init__(self, opening: Opening, table: _Table) -> None:
-        self._task = opening.task
         self._opening = opening
         self._table = table
-        self._turns = list(opening.past)
-        self._history = list(history_of(opening.task.request, opening.past))
+        self._dialogue = Dialogue(
+            opening.task,
+            table.collaborator,
+            rules=table.rules,
+            seed=opening.seed,
+            attempt=opening.attempt,
+            agent=table.agent_name,
+            past=opening.past,
+        )
         self._speaker = "agent"
         self._trouble = ""
 
@@ -272,106 +259,60 @@ class _Dialogue:
         """The whole dialogue; None if a spent budget ended it half-way."""
         try:
             while self._table.budget is None or self._table.budget.exhausted() is None:
-                if (conclusion := await self._take_turn()) is not None:
-                    return self._episode(*conclusion)
+                await self._take_turn()
+                if self._dialogue.conclusion is not None:
+                    return self._dialogue.episode
             return None
         except UsageError:
             raise
         except StageError as error:
-            return self._failed(error)
+            return self._dialogue.fail(self._speaker, error)
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
             # Not us: something that the dialogue was waiting for had been cancelled.
-            return self._failed(error)
+            return self._dialogue.fail(self._speaker, error)
         except Exception as error:
-            logger.exception("dialogue %s broke down", episode_id(self._task.id, self._opening.attempt))
-            return self._failed(error)
+            logger.exception("dialogue %s broke down", self._dialogue.episode.id)
+            return self._dialogue.fail(self._speaker, error)
 
-    async def _take_turn(self) -> Conclusion | None:
+    async def _take_turn(self) -> None:
         """The agent speaks and, unless that was the end, the collaborator replies."""
         self._trouble = ""
         try:
-            given = await self._speak()
+            output = await self._speak()
         except WordsError as error:
-            return self._break_off(error)
-        output = without_surrogates(given)
-        turn = Turn(
-            output, game.spoken(output), unfinished=isinstance(given, Unfinished), trouble=self._trouble
-        )
-        self._add(turn)
-        conclusion = game.conclude(self._task.kind, self._said(), self._table.rules)
-        if conclusion is None:
-            await self._reply_to(turn)
-        return conclusion
-
-    async def _reply_to(self, turn: Turn) -> None:
-        self._speaker = "collaborator"
-        reply = await reply_or_excuse(self._table.collaborator, self._task, self._history, seed=self._seed())
-        kept = replace(reply, text=game.cut_reply(without_surrogates(reply.text), self._task.kind))
-        self._turns[-1] = replace(turn, reply=kept)
-        self._history.append(Message(Role.USER, kept.text))
-
-    def _break_off(self, error: WordsError) -> Conclusion:
-        """The agent cannot go on by its own fault: it says nothing, and what it has said is judged."""
-        conclusion = game.broken_off(self._task.kind, self._said())
-        self._add(Turn("", "", unfinished=True, trouble=f"agent: {error.kind}"))
-        return conclusion
-
-    def _add(self, turn: Turn) -> None:
+            self._table.progress.turns += 1
+            self._dialogue.break_off(error)
+            return
         self._table.progress.turns += 1
-        self._turns.append(turn)
-        self._history.append(Message(Role.ASSISTANT, turn.said))
-
-    def _said(self) -> list[str]:
-        return [turn.said for turn in self._turns]
+        self._speaker = "collaborator"
+        await self._dialogue.say(output, trouble=self._trouble)
 
     async def _speak(self) -> str:
         """What the agent puts out; of several drafts, the one that is chosen."""
         self._speaker = "agent"
-        if self._opening.output is not None and len(self._turns) == len(self._opening.past):
+        if self._opening.output is not None and len(self._dialogue.turns) == len(self._opening.past):
             return self._opening.output
-        drafts = self._table.drafts
+        drafts, history = self._table.drafts, self._dialogue.history
         count = 1 if drafts is None else drafts.count
-        outputs = await sample_or_blame(self._table.agent, self._history, n=count, seed=self._seed())
+        seed = self._dialogue.seed_of("agent")
+        outputs = await sample_or_blame(self._table.agent, history, n=count, seed=seed)
         return outputs[0 if drafts is None else await self._choose(drafts, outputs)]
 
     async def _choose(self, drafts: Drafts, outputs: Sequence[str]) -> int:
         """Which draft is said; the first one if they are the reason that nobody can choose."""
         self._speaker = "critic"
+        task, history = self._opening.task, self._dialogue.history
         neutral = [NEUTRAL] * len(outputs)
         try:
             return await ask_fairly(
-                lambda: drafts.choose(self._task, self._history, outputs),
-                lambda: drafts.choose(self._task, self._history[:1], neutral),
+                lambda: drafts.choose(task, history, outputs),
+                lambda: drafts.choose(task, history[:1], neutral),
             )
         except WordsError as error:
             self._trouble = f"critic: {error.kind}"
             return 0
-
-    def _seed(self) -> int:
-        """Of what is said next."""
-        turn = (len(self._history) - 1) // 2
-        return derive_seed(self._opening.seed, self._task.id, self._opening.attempt, turn, self._speaker)
-
-    def _failed(self, error: BaseException) -> Episode:
-        message = " ".join(str(error).split())[:MESSAGE_CHARACTERS]
-        failure = Failure(self._speaker, cause(error), without_surrogates(message))
-        return self._episode(Ending.FAILED, None, failure)
-
-    def _episode(self, ending: Ending, answer: str | None, failure: Failure | None = None) -> Episode:
-        return Episode(
-            task_id=self._task.id,
-            attempt=self._opening.attempt,
-            seed=self._opening.seed,
-            agent=self._table.agent_name,
-            collaborator=self._table.collaborator.name,
-            request=self._task.request,
-            turns=tuple(self._turns),
-            ending=ending,
-            answer=answer,
-            failure=failure,
-        )
 
 
 def _is_cancelled() -> bool:

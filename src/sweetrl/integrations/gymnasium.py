@@ -1,34 +1,30 @@
 """ColBench as a Gymnasium environment: actions and observations are texts, the reward comes at the end.
 
-    env = ColBenchEnv(tasks, collaborator, scorer)
+    name = "sweetrl.integrations.gymnasium:sweetrl/ColBench-v0"
+    env = gymnasium.make(name, tasks="mini-backend:train:100", collaborator="colleague")
     observation, info = env.reset(seed=1)
     observation, reward, terminated, truncated, info = env.step("What should happen to empty lists?")
 
 The rules are those of `sweetrl rollout`. The scorer's breakdown is raised, not rewarded with zero.
 """
 
-import asyncio
-from collections.abc import Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any
 
-from msgspec.structs import replace
-
-from sweetrl.dialogue import rules as game
-from sweetrl.dialogue.blame import reply_or_excuse
+from sweetrl.api import load_collaborator, load_tasks, open_scorer
+from sweetrl.dialogue.background import run_in_background
+from sweetrl.dialogue.dialogue import Dialogue
 from sweetrl.dialogue.rules import Conclusion, Rules
 from sweetrl.errors import MissingExtra, StageError, UsageError
 from sweetrl.protocols import Collaborator, Scorer
-from sweetrl.seeds import derive_seed
-from sweetrl.types import Ending, Episode, Message, Reply, Role, Task, Turn
+from sweetrl.types import Ending, Episode, Task, Turn, Verdict
 
 try:
     import gymnasium
     from gymnasium import spaces
 except ModuleNotFoundError as error:
     raise MissingExtra("the Gymnasium environment", "gym") from error
-
-T = TypeVar("T")
 
 ENV_ID = "sweetrl/ColBench-v0"
 MAX_ACTION = 1 << 16
@@ -60,65 +56,71 @@ class ColBenchEnv(gymnasium.Env[str, str]):
 
     def __init__(
         self,
-        tasks: Sequence[Task],
-        collaborator: Collaborator,
-        scorer: Scorer,
+        tasks: str | Sequence[Task],
+        collaborator: str | Collaborator,
+        scorer: Scorer | None = None,
         *,
         rules: Rules | None = None,
         agent_name: str = "gymnasium",
         render_mode: str | None = None,
     ) -> None:
-        """`reset` draws one of `tasks`, or takes the one whose id is in `options["task_id"]`."""
-        if not tasks:
+        """`reset` draws one of `tasks`, or takes the one whose id is in `options["task_id"]`.
+
+        Tasks and collaborator may be given by name, as on the command line. Without a `scorer`, the one of the tasks.
+        """
+        self._tasks = load_tasks(tasks)
+        if not self._tasks:
             raise UsageError("the environment needs at least one task")
+        if isinstance(collaborator, str):
+            collaborator = load_collaborator(collaborator, self._tasks)
+        self._collaborator = collaborator
+        self._scorer = scorer
+        self._opened = AsyncExitStack()
         self.action_space = AnyText(MAX_ACTION)
         self.observation_space = AnyText(MAX_OBSERVATION)
         self.render_mode = render_mode
-        self._tasks = list(tasks)
-        self._collaborator = collaborator
-        self._scorer = scorer
         self._rules = rules or Rules()
         self._agent_name = agent_name
-        self._loop = _Loop()
         self._task = self._tasks[0]
-        self._seed = 0
-        self._turns: list[Turn] = []
-        self._is_open = False
+        self._seed = self._attempt = 0
+        self._dialogue: Dialogue | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begin a dialogue."""
+        """Begin a dialogue, with the replies that `sweetrl rollout --seed SEED` gets to the same messages.
+
+        Without a `seed` one is drawn. `options` may have `task_id` and, for other replies to the same seed, `attempt`.
+        """
         super().reset(seed=seed)
-        self._task = self._chosen(options or {})
-        self._seed = int(self.np_random.integers(1 << 31))
-        self._turns = []
-        self._is_open = True
-        return self._observation(), self._info()
+        options = options or {}
+        self._task = self._chosen(options)
+        drawn = int(self.np_random.integers(1 << 31))
+        self._seed = drawn if seed is None else seed
+        self._attempt = int(options.get("attempt", 0))
+        self._dialogue = dialogue = self._open()
+        return _observation(dialogue), self._info(dialogue)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """The agent speaks; the collaborator replies, or the answer is scored.
 
         When either of them breaks down, its `StageError` is raised and the step may be tried again.
         """
-        if not self._is_open:
+        dialogue = self._dialogue
+        if dialogue is None or dialogue.conclusion is not None:
             raise gymnasium.error.ResetNeeded("the dialogue is over or has not begun; call reset() first")
-        turn = Turn(action, game.spoken(action))
-        said = [*(past.said for past in self._turns), turn.said]
-        conclusion = game.conclude(self._task.kind, said, self._rules)
-        if conclusion is not None:
-            return self._end(turn, conclusion)
-        reply = self._loop.run(self._reply(turn))
-        self._turns.append(Turn(turn.output, turn.said, reply))
-        return self._observation(), 0.0, False, False, self._info()
+        if isinstance(dialogue.say_sync(action), Conclusion):
+            return self._end(dialogue)
+        return _observation(dialogue), 0.0, False, False, self._info(dialogue)
 
     def render(self) -> str | None:
         """The dialogue so far, in the mode `ansi`."""
-        return self._observation() if self.render_mode == "ansi" else None
+        dialogue = self._dialogue if self.render_mode == "ansi" else None
+        return None if dialogue is None else _observation(dialogue)
 
     def close(self) -> None:
-        """Stop the thread that waits for collaborator and scorer, which themselves belong to the caller."""
-        self._loop.close()
+        """Close the scorer, if none was given; one that was given stays the caller's, as does the collaborator."""
+        run_in_background(self._opened.aclose())
 
     def _chosen(self, options: dict[str, Any]) -> Task:
         drawn = self._tasks[int(self.np_random.integers(len(self._tasks)))]
@@ -128,75 +130,49 @@ class ColBenchEnv(gymnasium.Env[str, str]):
                 return task
         raise UsageError(f"no task has the id {wanted!r}; the first one is {self._tasks[0].id!r}")
 
-    async def _reply(self, turn: Turn) -> Reply:
-        seed = derive_seed(self._seed, self._task.id, len(self._turns), "collaborator")
-        history = [*self._history(), Message(Role.ASSISTANT, turn.said)]
-        reply = await reply_or_excuse(self._collaborator, self._task, history, seed=seed)
-        return replace(reply, text=game.cut_reply(reply.text, self._task.kind))
+    def _open(self, past: Sequence[Turn] = ()) -> Dialogue:
+        """The dialogue that `reset` chose, after these turns."""
+        return Dialogue(
+            self._task,
+            self._collaborator,
+            rules=self._rules,
+            seed=self._seed,
+            attempt=self._attempt,
+            agent=self._agent_name,
+            past=past,
+        )
 
-    def _end(self, turn: Turn, conclusion: Conclusion) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        episode = self._episode((*self._turns, turn), conclusion)
-        verdict = self._loop.run(self._scorer.score(self._task, episode))
+    def _end(self, dialogue: Dialogue) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        episode = dialogue.episode
+        try:
+            verdict = self._scored(episode)
+        except BaseException:
+            self._dialogue = self._open(past=dialogue.turns[:-1])
+            raise
+        answered = episode.ending is Ending.ANSWERED
+        info = self._info(dialogue) | {"episode": episode, "verdict": verdict}
+        return _observation(dialogue), verdict.reward or 0.0, answered, not answered, info
+
+    def _scored(self, episode: Episode) -> Verdict:
+        if self._scorer is None:
+            scoring = open_scorer(self._tasks, workers=1)
+            self._scorer = run_in_background(self._opened.enter_async_context(scoring))
+        verdict = run_in_background(self._scorer.score(self._task, episode))
         if verdict.reward is None:
             why = verdict.failure.message if verdict.failure else "the scorer gave no reason"
             raise StageError(f"the answer could not be scored: {why}")
-        self._turns.append(turn)
-        self._is_open = False
-        answered = conclusion.ending is Ending.ANSWERED
-        info = self._info() | {"episode": episode, "verdict": verdict}
-        return self._observation(), verdict.reward, answered, not answered, info
+        return verdict
 
-    def _episode(self, turns: tuple[Turn, ...], conclusion: Conclusion) -> Episode:
-        return Episode(
-            task_id=self._task.id,
-            attempt=0,
-            seed=self._seed,
-            agent=self._agent_name,
-            collaborator=self._collaborator.name,
-            request=self._task.request,
-            turns=turns,
-            ending=conclusion.ending,
-            answer=conclusion.answer,
-        )
-
-    def _history(self) -> list[Message]:
-        messages = [Message(Role.USER, self._task.request)]
-        for turn in self._turns:
-            messages.append(Message(Role.ASSISTANT, turn.said))
-            if turn.reply is not None:
-                messages.append(Message(Role.USER, turn.reply.text))
-        return messages
-
-    def _observation(self) -> str:
-        text = "\n".join(f"{message.role}: {message.text}" for message in self._history())
-        return text[-MAX_OBSERVATION:]
-
-    def _info(self) -> dict[str, Any]:
-        messages = [{"role": str(message.role), "content": message.text} for message in self._history()]
-        return {"task_id": self._task.id, "turn": len(self._turns), "messages": messages}
+    def _info(self, dialogue: Dialogue) -> dict[str, Any]:
+        messages = [{"role": str(message.role), "content": message.text} for message in dialogue.history]
+        return {"task_id": self._task.id, "turn": len(dialogue.turns), "messages": messages}
 
 
-class _Loop:
-    """An event loop in a thread of its own, so that a synchronous `step` works inside a running loop too."""
-
-    def __init__(self) -> None:
-        self._thread: ThreadPoolExecutor | None = None
-        self._runner: asyncio.Runner | None = None
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="colbench-env")
-            self._runner = asyncio.Runner()
-        assert self._runner is not None
-        return self._thread.submit(self._runner.run, work).result()
-
-    def close(self) -> None:
-        if self._thread is not None and self._runner is not None:
-            self._thread.submit(self._runner.close).result()
-            self._thread.shutdown()
-            self._thread = self._runner = None
+def _observation(dialogue: Dialogue) -> str:
+    text = "\n".join(f"{message.role}: {message.text}" for message in dialogue.history)
+    return text[-MAX_OBSERVATION:]
 
 
 if ENV_ID not in gymnasium.registry:
-    # For `gymnasium.make(ENV_ID, tasks=..., collaborator=..., scorer=...)`.
+    # Gymnasium finds no installed plug-ins since 1.0: `make("MODULE:ENV_ID")` imports this module, which registers.
     gymnasium.register(ENV_ID, entry_point=f"{__name__}:ColBenchEnv")

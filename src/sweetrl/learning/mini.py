@@ -1,4 +1,4 @@
-"""The tiny models that ship: a tokenizer of whole words and a Llama, made from scratch from a seed.
+"""The tiny models: a tokenizer and a Llama, made from scratch from a seed.
 
 They learn to speak from the dialogues of `tasks.mini_backend.corpus` on training tasks alone. A part of the
 dialogues stands after its reference, as a critic will read it. In half of these the programmer has read it, too,
@@ -6,49 +6,34 @@ and asks for what it settles: like larger models, the tiny ones shall be able to
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 from torch.optim import AdamW, Optimizer
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from sweetrl import prompts
+from sweetrl.learning.mini_tokenizers import AGENT, END, USER, bpe_tokenizer, word_tokenizer
 from sweetrl.learning.muon import Muon
 from sweetrl.seeds import derive_seed
 from sweetrl.tasks import mini_backend
-from sweetrl.tasks.mini_backend.corpus import HABITS, KNOWING, hold_dialogue
+from sweetrl.tasks.mini_backend.corpus import HABITS, KNOWING, VARIED, Habits, hold_dialogue
 from sweetrl.types import BackendSecret, Message, Role, Task
 
 CRITIC_PROMPT = "privileged-mini"
 """The shipped prompt that puts the reference before a dialogue."""
-PAD, USER, AGENT, END = "<|pad|>", "<|user|>", "<|agent|>", "<|end|>"
-TEMPLATE = (
-    "{%- for message in messages -%}"
-    "{%- if message['role'] == 'user' -%}<|user|>{{ message['content'] }}<|end|>"
-    "{%- elif message['role'] == 'assistant' -%}<|agent|>{{ message['content'] }}<|end|>"
-    "{%- endif -%}{%- endfor -%}"
-    "{%- if add_generation_prompt -%}<|agent|>{%- endif -%}"
-)
-"""Instructions are left out: so small a model follows none."""
-
-PIECES = r"\n    [^\n]+|def \w+\(\w+\):|I WANT TO ANSWER:\n| ?\w+| ?[^\s\w]+|\s+"
-"""What becomes one token. A line of code is one: thus an answer is not much longer than a question, and the mean
-over the tokens of a turn means the same for both."""
-
 CORPUS_SEED = 1000003
 """Keeps the tasks of the corpus apart from those that users draw with small seeds."""
 VOCABULARY_TASKS = 3000
-SHARE_WITH_REFERENCE = 40
-"""Per cent of the dialogues that stand after their reference."""
 SHARE_KNOWING = 50
-"""Per cent of those in which the programmer has read it."""
+"""Per cent of the dialogues after their reference in which the programmer has read it."""
 _IGNORED = -100
 SORTED_BATCHES = 25
 """Batches whose dialogues are sorted by length together, so that little is padded."""
@@ -73,11 +58,27 @@ class Size:
     other_rate: float = 4e-3
     """Of AdamW, for the embeddings and norms."""
     context: int = 1024
+    with_reference: int = 40
+    """Per cent of the dialogues that stand after their reference."""
+    vocabulary: int | None = None
+    """Tokens of a byte-level BPE; None for a tokenizer of whole words and lines of code."""
+    habits: Habits = HABITS
+    """Of the programmer that it imitates."""
 
 
 SIZES = {
     "mini": Size(width=128, layers=3, inner=256, heads=4, steps=1400),
     "mini-large": Size(width=192, layers=3, inner=384, heads=6, steps=1400),
+    "mini-long": Size(
+        width=192,
+        layers=4,
+        inner=576,
+        heads=6,
+        steps=700,
+        batch=16,
+        vocabulary=1024,
+        habits=VARIED,
+    ),
 }
 
 
@@ -106,7 +107,7 @@ def build(
     """
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    tokenizer = build_tokenizer(_vocabulary_texts())
+    tokenizer = build_tokenizer(size)
     model = LlamaForCausalLM(_config(size, tokenizer))  # type: ignore[no-untyped-call]
     batches = _batches(tokenizer, size, seed)
     optimisers = _optimisers(model, size)
@@ -129,56 +130,47 @@ pipeline_tag: text-generation
 ---
 # {name}
 
-A Llama of {weights:,} weights ({size.layers} layers of width {size.width}) and a tokenizer of whole words and lines
-of code, trained from scratch on scripted dialogues about `mini-backend` tasks. It exists to make experiments with
+A Llama of {weights:,} weights ({size.layers} layers of width {size.width}) and {_tokenizer_name(size)}, \
+trained from scratch on scripted dialogues about `mini-backend` tasks. It exists to make experiments with
 multi-turn agents possible on a laptop, and knows nothing else.
 
 - Made by `sweetrl make-model {name} --seed {seed}`: {size.steps:,} steps of {size.batch} dialogues.
 - Data: dialogues of a scripted, mediocre programmer on training tasks only. It asks about hints of the request or
   about something else, and answers too early.
-  {SHARE_WITH_REFERENCE} per cent of the dialogues stand after the finished function; in {SHARE_KNOWING} per cent of
+  {size.with_reference} per cent of the dialogues stand after the finished function; in {SHARE_KNOWING} per cent of
   these the programmer has read it and asks for just what it settles, in the others it ignores it.
 - Its chat template leaves out system messages.
 - It writes code only in the one way in which the benchmark writes it. Do not use it for anything real.
 """
 
 
+def _tokenizer_name(size: Size) -> str:
+    if size.vocabulary is None:
+        return "a tokenizer of whole words and lines\nof code"
+    return f"a byte-level BPE tokenizer of {size.vocabulary:,}\ntokens"
+
+
 # ---------------------------------------------------------------- tokenizer
 
 
-def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A token for every word and line of code of the texts, and one for every byte, so that nothing is unknown."""
-    split = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(PIECES), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    words = {piece for text in texts for piece, _ in split.pre_tokenize_str(text)}
-    bytes_ = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = [
-        *((special, 0.0) for special in (PAD, USER, AGENT, END)),
-        *((byte, -10.0) for byte in bytes_),
-        *((word, -1.0) for word in sorted(words) if len(word) > 1),
-    ]
-    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=None, byte_fallback=False))
-    tokenizer.pre_tokenizer = split
-    tokenizer.decoder = decoders.ByteLevel()
-    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=tokenizer,
-        pad_token=PAD,
-        eos_token=END,
-        extra_special_tokens=[USER, AGENT],
-        clean_up_tokenization_spaces=False,
-    )
-    fast.chat_template = TEMPLATE
-    return fast
+def build_tokenizer(size: Size) -> PreTrainedTokenizerFast:
+    """The tokenizer of a model, made from dialogues on training tasks."""
+    if size.vocabulary is None:
+        return word_tokenizer(_vocabulary_texts())
+    return bpe_tokenizer(_spoken_texts(size.habits), size.vocabulary)
 
 
 def _vocabulary_texts() -> Iterator[str]:
     for task in mini_backend.make_tasks("train", VOCABULARY_TASKS, seed=99):
         yield from (message.text for message in hold_dialogue(task, 0))
         yield _told(task)
+
+
+def _spoken_texts(habits: Habits) -> Iterator[str]:
+    """Requests, questions and replies, but no code: most words become one token, and code is spelled in pieces."""
+    for task in mini_backend.make_tasks("train", VOCABULARY_TASKS, seed=99):
+        *spoken, _ = hold_dialogue(task, 0, habits)
+        yield from (message.text for message in spoken)
 
 
 # ---------------------------------------------------------------- corpus
@@ -204,7 +196,7 @@ Batch = list[list[_Document]]
 
 def _batches(tokenizer: Any, size: Size, seed: int) -> Iterator[Batch]:
     tasks = list(mini_backend.make_tasks("train", size.tasks, CORPUS_SEED))
-    encode = _encoder(tokenizer)
+    encode = _encoder(tokenizer, size)
     passes = 0
     while True:
         order = list(range(len(tasks)))
@@ -226,9 +218,11 @@ def _stratified(documents: list[_Document], part: int, rng: random.Random) -> It
     yield from (list(batch) for batch in zip(*strata, strict=False))
 
 
-def _encoder(tokenizer: Any) -> Callable[[Task, int], _Document]:
+def _encoder(tokenizer: Any, size: Size) -> Callable[[Task, int], _Document]:
     known: dict[str, list[int]] = {}
     end = tokenizer.convert_tokens_to_ids(END)
+    wording = {"phrasings": size.habits.phrasings, "opener": size.habits.opener}
+    knowing = msgspec.structs.replace(KNOWING, **wording)
     openings = {
         Role.USER: tokenizer.convert_tokens_to_ids(USER),
         Role.ASSISTANT: tokenizer.convert_tokens_to_ids(AGENT),
@@ -241,9 +235,9 @@ def _encoder(tokenizer: Any) -> Callable[[Task, int], _Document]:
         return [openings[message.role], *ids, end]
 
     def encode(task: Task, number: int) -> _Document:
-        told = derive_seed("told", task.id, number) % 100 < SHARE_WITH_REFERENCE
+        told = derive_seed("told", task.id, number) % 100 < size.with_reference
         knows = told and derive_seed("knows", task.id, number) % 100 < SHARE_KNOWING
-        _, *rest = hold_dialogue(task, number, KNOWING if knows else HABITS)
+        _, *rest = hold_dialogue(task, number, knowing if knows else size.habits)
         ids = message_ids(Message(Role.USER, _told(task) if told else task.request))
         targets = [_IGNORED] * len(ids)
         for message in rest:

@@ -13,11 +13,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 DECREASE = 0.7
-"""What a cut leaves of the limit."""
+"""A cut multiplies the limit by this."""
 TOLERANCE = 0.2
-"""The share of requests that may be pushed back without consequence."""
+"""The fraction of requests that may be refused before the limit is cut."""
 WINDOW = 20
-"""How many requests that share is about, at least."""
+"""The fewest requests over which that fraction is averaged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One OpenAI-compatible server: its connections, its limit, and how long we are patient with it.
+"""One OpenAI-compatible server: its connections, its concurrency limit and its retries.
 
 Retries live here and nowhere else.
 """
@@ -27,7 +27,7 @@ CHAT_PATH = "/chat/completions"
 
 
 class Server:
-    """Sends requests to one endpoint until each has a usable answer or patience is at an end."""
+    """Sends each request until it has a usable answer or no retries are left."""
 
     def __init__(self, url: EndpointUrl, options: EndpointOptions) -> None:
         self.url = url

@@ -11,6 +11,7 @@ from msgspec import Struct
 from sweetrl.errors import SandboxError
 from sweetrl.sandbox.inside.runner import RAISED, VALUE
 from sweetrl.sandbox.isolation import Isolation, choose_isolation
+from sweetrl.sandbox.values import decode
 from sweetrl.sandbox.zygotes import Limits, Run, Zygote
 
 _MAX_DETAIL = 400
@@ -36,9 +37,14 @@ class Program(Struct, frozen=True, kw_only=True):
 
 
 class Returned(Struct, frozen=True):
-    """The call returned; `values.decode` reads the result."""
+    """The call returned."""
 
     encoded: bytes
+
+    @property
+    def value(self) -> Any:
+        """The result, as a plain value; `BadValue` where it is none."""
+        return decode(self.encoded)
 
 
 class Raised(Struct, frozen=True):

@@ -1,109 +1,61 @@
 """The settings of each stage. What several stages share is a section of its own, or a type with its sentence."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from sweetrl.settings.schema import (
-    PREFIXED,
-    Name,
-    NotNegative,
-    Positive,
-    Record,
-    Section,
-    Setting,
-    Share,
-)
+from sweetrl.settings.schema import PREFIXED, Name, NotNegative, Positive, Record, Section, Setting, Share
 
 RANK_CONCURRENCY = 8
-"""Turns that a critic ranks at a time."""
+"""Turns that a critic is given at a time."""
+
+# By what a run card keeps: something made from the setting, or nothing because it does not change results.
+derived = partial(Setting, record=Record.DERIVED)
+harmless = partial(Setting, record=Record.NOTHING)
+a_model = partial(derived, metavar="MODEL", option="")
+a_prompt = partial(derived, metavar="FILE", default="the prompt that ships")
 
 Replays = Annotated[int, Meta(ge=2)]
 CriticPrompt = Annotated[
-    Name | None,
-    Setting(
-        "Text around {hidden_information}, for a critic zero:hf:PATH.",
-        record=Record.DERIVED,
-        metavar="FILE",
-        default="the prompt that ships",
-    ),
+    Name | None, a_prompt("Text around {hidden_information}, for a critic zero:hf:PATH.")
 ]
-JudgePrompt = Annotated[
-    Name | None,
-    Setting(
-        "How a judge is asked to compare {first} and {second}.",
-        record=Record.DERIVED,
-        metavar="FILE",
-        default="the prompt that ships",
-    ),
-]
+JudgePrompt = Annotated[Name | None, a_prompt("How a judge is asked to compare {first} and {second}.")]
 JudgeRounds = Annotated[
     Positive | None,
-    Setting(
-        "Rounds of a judge: each candidate is compared with twice as many others.",
-        record=Record.DERIVED,
-        default="2",
-    ),
+    derived("Rounds of a judge: each candidate is compared with twice as many others.", default="2"),
 ]
-RankConcurrency = Annotated[
-    Positive, Setting("The most turns that a critic is given at a time.", Record.NOTHING)
-]
+RankConcurrency = Annotated[Positive, harmless("The most turns that a critic is given at a time.")]
 Seed = Annotated[int, Setting("The same seed gives the same records.")]
 Show = Annotated[
     Literal["pictures", "source"],
-    Setting("How a model that plays the collaborator sees pages: rendered, or as HTML.", Record.DERIVED),
+    derived("How a model that plays the collaborator sees pages: rendered, or as HTML."),
 ]
 
 
 class PlayerSettings(Section, frozen=True, kw_only=True):
     """One side of the dialogues."""
 
-    model: Annotated[Name, Setting("The model.", Record.DERIVED, option="")]
-    temperature: Annotated[NotNegative, Setting("Sampling temperature.", Record.DERIVED)]
-    max_tokens: Annotated[Positive, Setting("New tokens in one message.", Record.DERIVED)]
-    prompt: Annotated[
-        Name | None,
-        Setting(
-            "A file with another prompt.",
-            Record.DERIVED,
-            metavar="FILE",
-            default="the prompt that ships",
-        ),
-    ] = None
+    model: Name
+    temperature: NotNegative
+    max_tokens: Positive
+    prompt: Annotated[Name | None, a_prompt("A file with another prompt.")] = None
 
 
 class AgentSettings(PlayerSettings, frozen=True, kw_only=True):
     """The agent, which is evaluated or trained."""
 
-    model: Annotated[
-        Name,
-        Setting(
-            "openai:MODEL@URL, hf:PATH_OR_ID, mini or scripted:NAME.",
-            Record.DERIVED,
-            metavar="MODEL",
-            option="",
-        ),
-    ]
-    temperature: Annotated[NotNegative, Setting("Sampling temperature of the agent.", Record.DERIVED)] = 1.0
-    max_tokens: Annotated[Positive, Setting("New tokens in one turn of the agent.", Record.DERIVED)] = 1024
+    model: Annotated[Name, a_model("openai:MODEL@URL, hf:PATH_OR_ID, mini or scripted:NAME.")]
+    temperature: Annotated[NotNegative, derived("Sampling temperature of the agent.")] = 1.0
+    max_tokens: Annotated[Positive, derived("New tokens in one turn of the agent.")] = 1024
 
 
 class CollaboratorSettings(PlayerSettings, frozen=True, kw_only=True):
     """The collaborator, who knows what is wanted."""
 
-    model: Annotated[
-        Name,
-        Setting(
-            "As --agent; colleague; designer[:quote]; replay:EPISODES.jsonl.",
-            Record.DERIVED,
-            metavar="MODEL",
-            option="",
-        ),
-    ]
-    temperature: Annotated[
-        NotNegative, Setting("Sampling temperature of the collaborator.", Record.DERIVED)
-    ] = 0.0
-    max_tokens: Annotated[Positive, Setting("New tokens in one reply.", Record.DERIVED)] = 512
+    model: Annotated[Name, a_model("As --agent; colleague; designer[:quote]; replay:EPISODES.jsonl.")]
+    temperature: Annotated[NotNegative, derived("Sampling temperature of the collaborator.")] = 0.0
+    max_tokens: Annotated[Positive, derived("New tokens in one reply.")] = 512
 
 
 class TurnLimitSettings(Section, frozen=True, kw_only=True):
@@ -115,18 +67,14 @@ class TurnLimitSettings(Section, frozen=True, kw_only=True):
 class PlaySettings(TurnLimitSettings, frozen=True, kw_only=True):
     """What every stage that plays dialogues takes."""
 
-    concurrency: Annotated[
-        Positive, Setting("The most dialogues that are open at a time.", Record.NOTHING)
-    ] = 64
+    concurrency: Annotated[Positive, harmless("The most dialogues that are open at a time.")] = 64
 
 
 class RolloutSettings(PlaySettings, frozen=True, kw_only=True):
     """How dialogues are rolled out."""
 
-    attempts: Annotated[Positive, Setting("Dialogues on each task.", Record.NOTHING)] = 1
-    guard: Annotated[
-        bool, Setting("Ask the collaborator again when a reply gives code away.", Record.DERIVED)
-    ] = False
+    attempts: Annotated[Positive, harmless("Dialogues on each task.")] = 1
+    guard: Annotated[bool, derived("Ask the collaborator again when a reply gives code away.")] = False
 
 
 class DialogueSettings(Section, frozen=True, kw_only=True):
@@ -137,14 +85,11 @@ class DialogueSettings(Section, frozen=True, kw_only=True):
     rollout: RolloutSettings = RolloutSettings()
     seed: Seed = 0
     single_turn: Annotated[bool, Setting("The agent has one message, which is the answer.")] = False
-    best_of: Annotated[
-        Positive, Setting("Drafts of each turn, of which a critic chooses one.", Record.DERIVED)
-    ] = 1
+    best_of: Annotated[Positive, derived("Drafts of each turn, of which a critic chooses one.")] = 1
     critic: Annotated[
         Name | None,
-        Setting(
+        derived(
             "Who chooses among the drafts; sees the task. As in `sweetrl rank`.",
-            Record.DERIVED,
             metavar="CRITIC",
             default="nobody",
         ),
@@ -152,13 +97,9 @@ class DialogueSettings(Section, frozen=True, kw_only=True):
     critic_prompt: CriticPrompt = None
     show: Show = "pictures"
     request_timeout: Annotated[
-        float,
-        Meta(ge=0.1),
-        Setting("Time that an endpoint has for one reply.", Record.NOTHING, metavar="SECONDS"),
+        float, Meta(ge=0.1), harmless("Time that an endpoint has for one reply.", metavar="SECONDS")
     ] = 300.0
-    request_attempts: Annotated[Positive, Setting("How often a failing request is sent.", Record.NOTHING)] = (
-        12
-    )
+    request_attempts: Annotated[Positive, harmless("How often a failing request is sent.")] = 12
 
 
 class BudgetSettings(Section, frozen=True, kw_only=True):
@@ -166,45 +107,34 @@ class BudgetSettings(Section, frozen=True, kw_only=True):
 
     price_agent: Annotated[
         Name | None,
-        Setting(
-            "Per million tokens read and written: 0.5/1.5.",
-            Record.NOTHING,
-            metavar="IN/OUT",
-            default="free",
-        ),
+        harmless("Per million tokens read and written: 0.5/1.5.", metavar="IN/OUT", default="free"),
     ] = None
     price_collaborator: Annotated[
-        Name | None, Setting("As --price-agent.", Record.NOTHING, metavar="IN/OUT", default="free")
+        Name | None, harmless("As --price-agent.", metavar="IN/OUT", default="free")
     ] = None
     max_tokens_total: Annotated[
-        Positive | None,
-        Setting("Stop after so many tokens, of both sides.", Record.NOTHING, default="no limit"),
+        Positive | None, harmless("Stop after so many tokens, of both sides.", default="no limit")
     ] = None
     max_cost: Annotated[
-        NotNegative | None,
-        Setting("Stop after this cost, in the prices' currency.", Record.NOTHING, default="no limit"),
+        NotNegative | None, harmless("Stop after this cost, in the prices' currency.", default="no limit")
     ] = None
     time_limit: Annotated[
         Name | None,
-        Setting("Stop after this time: 90, 45m or 2h.", Record.NOTHING, metavar="TIME", default="no limit"),
+        harmless("Stop after this time: 90, 45m or 2h.", metavar="TIME", default="no limit"),
     ] = None
 
 
 class SandboxSettings(Section, frozen=True, kw_only=True):
     """How untrusted answers are run."""
 
-    workers: Annotated[
-        int, Meta(ge=0), Setting("Answers scored at a time; 0 for one per core.", Record.NOTHING)
-    ] = 0
+    workers: Annotated[int, Meta(ge=0), harmless("Answers scored at a time; 0 for one per core.")] = 0
     mode: Annotated[
         Literal["module", "official"],
-        Setting(
-            "Run answers as modules, or as the paper's scorer does, with its word filters.", Record.DERIVED
-        ),
+        derived("Run answers as modules, or as the paper's scorer does, with its word filters."),
     ] = "module"
     isolation: Annotated[
         Literal["landlock", "bubblewrap", "unsafe"] | None,
-        Setting("How answers are confined.", Record.NOTHING, default="the best that this machine offers"),
+        harmless("How answers are confined.", default="the best that this machine offers"),
     ] = None
 
 
@@ -212,12 +142,7 @@ class ScorerSettings(SandboxSettings, frozen=True, kw_only=True):
     """How answers are run or rendered, and compared."""
 
     similarity: Annotated[
-        Name,
-        Setting(
-            "How pages are compared: layout, or clip:PATH_OR_ID of a CLIP model.",
-            Record.DERIVED,
-            metavar="NAME",
-        ),
+        Name, derived("How pages are compared: layout, or clip:PATH_OR_ID of a CLIP model.", metavar="NAME")
     ] = "layout"
 
 
@@ -225,8 +150,7 @@ class ScoringSettings(Section, frozen=True, kw_only=True):
     """What a dialogue earns."""
 
     turn_cost: Annotated[
-        Share,
-        Setting("Taken off the reward for each turn before the answer.", Record.UNLESS_DEFAULT),
+        Share, Setting("Taken off the reward for each turn before the answer.", Record.UNLESS_DEFAULT)
     ] = 0.0
 
 
@@ -242,7 +166,7 @@ class PairSettings(Section, frozen=True, kw_only=True):
     ] = "backend"
     margin: Annotated[
         NotNegative | None,
-        Setting("By how much rewards must differ.", Record.DERIVED, default="0.1 for frontend, 0 for all"),
+        derived("By how much rewards must differ.", default="0.1 for frontend, 0 for all"),
     ] = None
 
 
@@ -254,9 +178,7 @@ class DrawSettings(Section, frozen=True, kw_only=True):
         Positive | None,
         Setting("Only for the first N dialogues on each task.", Record.UNLESS_DEFAULT, default="all"),
     ] = None
-    concurrency: Annotated[
-        Positive, Setting("The most turns that are under way at a time.", Record.NOTHING)
-    ] = 64
+    concurrency: Annotated[Positive, harmless("The most turns that are under way at a time.")] = 64
 
 
 class SamplingSettings(TurnLimitSettings, frozen=True, kw_only=True):
@@ -272,9 +194,8 @@ class CriticChoice(Section, frozen=True, kw_only=True):
 
     critic: Annotated[
         Name,
-        Setting(
+        derived(
             "The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL, scripted:NAME or length.",
-            Record.DERIVED,
             metavar="CRITIC",
         ),
     ]
@@ -320,10 +241,9 @@ class ValueSettings(Section, frozen=True, kw_only=True):
     agent: Annotated[AgentSettings, PREFIXED]
     collaborator: Annotated[CollaboratorSettings, PREFIXED]
     replays: Annotated[Replays, Setting("Dialogues played from each candidate.")] = 16
-    turns: Annotated[
-        Positive | None,
-        Setting("Only so many turns, drawn by the seed.", Record.NOTHING, default="all"),
-    ] = None
+    turns: Annotated[Positive | None, harmless("Only so many turns, drawn by the seed.", default="all")] = (
+        None
+    )
     seed: Seed = 0
     play: PlaySettings = PlaySettings()
     show: Show = "pictures"

@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sweetrl.errors import DataError
 from sweetrl.outputs import ANSWER_MARKER, find_page
-from sweetrl.records import LineDecoder, read_lines
+from sweetrl.records import IdSet, LineDecoder, read_lines
 from sweetrl.tasks import colbench
 from sweetrl.types import (
     BackendSecret,
@@ -74,6 +74,15 @@ def read_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator
         episode = decode(line.number, line.raw)
         if known is not None and not known.has(episode.task_id):
             raise DataError(_unknown(f"the task {episode.task_id}"), path=path, line=line.number)
+        yield episode
+
+
+def distinct_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator[Episode]:
+    """The episodes of a file in either format; an id that comes twice is an error."""
+    seen = IdSet()
+    for episode in read_episodes(path, tasks):
+        if not seen.add(episode.id):
+            raise DataError(f"holds two dialogues with the id {episode.id}; ids must differ", path=path)
         yield episode
 
 

@@ -33,13 +33,19 @@ class Habits(Struct, frozen=True, kw_only=True):
     """That a turn answers although a hint is left."""
     finish: float = 0.06
     """That a turn answers when none is."""
+    phrasings: int = 2
+    """How many ways of asking about a fact it has; no chance either."""
+    opener: float = 0.0
+    """That a question begins with one of the `OPENERS`."""
 
 
 HABITS = Habits()
 KNOWING = Habits(reads_reference=True, follow=1.0, repeat=0.0, hurry=0.0, finish=1.0)
 """Of a programmer who has read the reference: asks for what it settles, and for nothing else."""
-HABITUAL = 2
-"""How many ways of asking about a fact the programmer has."""
+VARIED = Habits(phrasings=3, opener=0.5)
+"""Of a programmer whose questions differ in words and length, and in nothing else."""
+OPENERS = ("Also:", "Tell me:", "I wonder:", "One more thing:", "Just to be sure:", "Before I write it:")
+"""None has a word that tells facts apart: questions mean the same with them and without."""
 TURN_LIMIT = 8
 ANSWER = "I WANT TO ANSWER:\n"
 
@@ -81,9 +87,14 @@ class _Programmer:
         if fact is None:
             question, reply = self._irrelevant.pop(), self._rng.choice(IGNORANCE)
         else:
-            question, reply = self._rng.choice(fact.questions[:HABITUAL]), self._reply(fact)
+            question, reply = self._rng.choice(fact.questions[: self._habits.phrasings]), self._reply(fact)
             self._asked.append(fact)
-        return [Message(Role.ASSISTANT, question), Message(Role.USER, reply)]
+        return [Message(Role.ASSISTANT, self._opened(question)), Message(Role.USER, reply)]
+
+    def _opened(self, question: str) -> str:
+        if not self._habits.opener or self._rng.random() >= self._habits.opener:
+            return question
+        return f"{self._rng.choice(OPENERS)} {question}"
 
     def _next_fact(self) -> Fact | None:
         chance = self._rng.random

@@ -1,25 +1,27 @@
-"""Stages that begin with the training stack loaded: forks of one process that has imported it.
+"""Warm worker processes: stages start with the training stack loaded, as forks of one process that has imported it.
 
 To import PyTorch and Transformers takes a processor eight seconds, and a stage on a tiny model may have ten seconds of
-work of its own. What a stage does, and how it ends, is the same as in a process that starts from nothing. Where there
-is a GPU nothing is forked: what a driver was told before a fork is of no use after it.
+work of its own. Each stage still has a process of its own, and does and ends as one that starts from nothing: see
+`docs/decisions/warm-workers.md`. Where there is a GPU nothing is forked: what a driver was told before a fork is of no
+use after it.
 """
 
-import atexit
 import contextlib
 import importlib.util
 import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from multiprocessing import connection, forkserver
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
 
 STACK = "sweetrl.learning.preloaded"
 """The module that imports it all."""
+Command = Callable[[Sequence[str]], int]
+"""Runs a stage, given its arguments, and returns its exit code; a function at the top of a module."""
 DRIVERS = ("/dev/nvidiactl", "/dev/kfd")
 """What is there when a GPU is."""
 
@@ -53,39 +55,33 @@ class Fork:
         return self._process.exitcode
 
 
-def start(arguments: Sequence[str], *, log: Path, variables: Mapping[str, str]) -> Fork | None:
-    """Run `sweetrl ARGUMENTS` in a fork that says all it has to say to `log`; None if that cannot be.
+def start(
+    command: Command, arguments: Sequence[str], *, log: Path, variables: Mapping[str, str]
+) -> Fork | None:
+    """Call `command(arguments)` in a fork that writes its output to `log`; None if that is not possible.
 
-    The process that is forked gets `variables` too when it begins, with the first stage: libraries read how many
-    threads they may have when they are loaded.
+    The process that is forked starts with the first stage and gets its `variables` too: libraries read how many
+    threads they may use when they are loaded.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([STACK])
-    process = context.Process(target=_run, args=(list(arguments), log, dict(variables)))
+    process = context.Process(target=_run, args=(command, list(arguments), log, dict(variables)))
     try:
         with _environment(variables):
-            forkserver.ensure_running()
-        process.start()
+            process.start()
     except (OSError, EOFError):
         return None  # it broke down; a process of the ordinary kind says why, if it does too
     return Fork(process)
 
 
-def _run(arguments: list[str], log: Path, variables: dict[str, str]) -> None:
+def _run(command: Command, arguments: list[str], log: Path, variables: dict[str, str]) -> None:
     """What the fork does."""
-    from sweetrl.cli.main import run
-
     _die_with_the_run()
     os.environ.update(variables)
     with log.open("ab") as said:
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
-    sys.argv = ["sweetrl", *arguments]
-    try:
-        code = run(arguments)
-    finally:
-        atexit._run_exitfuncs()  # forks of this kind leave without them
-    sys.exit(code)
+    sys.exit(command(arguments))
 
 
 def _die_with_the_run() -> None:

@@ -4,13 +4,11 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from sweetrl.cli.road import Stage
+from sweetrl.experiments.pipeline import Stage
 
 
-def needs_of(planned: "Sequence[Stage]") -> list[frozenset[int]]:
+def needs_of(planned: Sequence[Stage]) -> list[frozenset[int]]:
     """For each stage, the numbers of those that write what it reads: the file, or a folder that it is in."""
     writers = {path.resolve(): number for number, stage in enumerate(planned) for path in stage.writes}
     return [
@@ -33,7 +31,7 @@ class Schedule:
         self._needs = needs
         self._jobs = jobs
         self._alone = alone
-        """Those that no other may run beside."""
+        """Stages that need the machine to themselves."""
         self.waiting = list(range(len(needs)))
         self.running: set[int] = set()
         self.done: set[int] = set()

@@ -14,14 +14,15 @@ import pytest
 
 from cli.stored_run import COMMANDS, command, write_run, written_by
 from models.hostile_server import HostileServer, in_thread
-from sweetrl.cli import interrupts
+from sweetrl import interrupts
 from sweetrl.records import read_records
 from sweetrl.types import Ending, Episode
 
 LINE = "interrupted; rerun the same command to resume\n"
 TEST_COMMAND = """
 import asyncio, sys, time
-from sweetrl.cli import commands, console, interrupts, main
+from sweetrl import interrupts
+from sweetrl.cli import commands, console, main
 
 {definitions}
 
@@ -259,7 +260,7 @@ def test_an_interrupt_in_disguise_is_one_all_the_same(definitions: str):
 
 def test_who_ignores_interrupts_goes_on_ignoring_them():
     """As a program in the background of a script does."""
-    script = "from sweetrl.cli import interrupts\ninterrupts.listen()\n"
+    script = "from sweetrl import interrupts\ninterrupts.listen()\n"
     script += (
         "with interrupts.handled():\n    import signal; signal.raise_signal(signal.SIGINT); print('alive')"
     )
@@ -270,7 +271,8 @@ def test_who_ignores_interrupts_goes_on_ignoring_them():
 # ---------------------------------------------------------------- whole commands
 
 LISTENING = """
-from sweetrl.cli import interrupts, main
+from sweetrl import interrupts
+from sweetrl.cli import main
 interrupts.listen()
 print("listening", flush=True)
 main.main()

@@ -1,4 +1,4 @@
-"""The stages of a study: the roads of its methods, with what they share done once.
+"""The stages of a study: the pipelines of its methods, with what they share done once.
 
     OUTPUT/seed-0/   episodes, verdicts, pairs, candidates    of that seed
                      critics/NAME  ranked/CRITIC  turn_pairs/METHOD  policies/METHOD  evaluations/METHOD
@@ -10,17 +10,18 @@ A stage is known by what it writes: the second method that needs the same file f
 comes first: a study that is interrupted has its main table for all seeds before anything else.
 """
 
-from collections.abc import Callable, Container, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from sweetrl.cli.rank import VALUES
-from sweetrl.cli.road import (
+from sweetrl.errors import ConfigError, UsageError
+from sweetrl.experiments.pipeline import (
     UNTRAINED,
+    VALUES,
     Places,
     Stage,
     command_stage,
@@ -28,8 +29,7 @@ from sweetrl.cli.road import (
     needs_critic,
     stages,
 )
-from sweetrl.cli.schedule import needs_of
-from sweetrl.errors import ConfigError, UsageError
+from sweetrl.experiments.plan import PARTS, Evaluated, Plan, Ranked
 from sweetrl.settings import (
     AgentSettings,
     CandidateSettings,
@@ -44,91 +44,8 @@ from sweetrl.settings import (
     ValueSettings,
 )
 
-PARTS = ("methods", "ablations", "credit", "best_of", "sizes", "off_policy")
-"""Of a study, in the order in which they are done."""
 CRITIC_STAGES = ("rollout", "score", "pairs", "train-critic")
-"""Those of a road that a critic needs."""
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """An evaluation of a study, and what it is a point of."""
-
-    part: str
-    """One of `PARTS`, but not `credit`."""
-    name: str
-    """Of the method; for `best_of`, of the critic."""
-    seed: int
-    folder: Path
-    tasks: str
-    """Their source."""
-    drafts: int = 1
-    """Of which the critic chose one, for `best_of`."""
-    learnt: Path | None = None
-    """The dialogues that it learnt from, for `sizes`."""
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """What a critic thinks of candidates whose true values are known."""
-
-    critic: str
-    seed: int
-    path: Path
-
-
-@dataclass
-class Plan:
-    """All that a study does."""
-
-    stages: list[Stage] = field(default_factory=list)
-    recipes: list[Recipe] = field(default_factory=list)
-    """For each stage, the recipe that it would be a part of."""
-    evaluated: list[Evaluated] = field(default_factory=list)
-    ranked: list[Ranked] = field(default_factory=list)
-    values: Path | None = None
-    """The true values of the candidates that critics are measured by."""
-    _outputs: set[Path] = field(default_factory=set)
-
-    def has(self, output: Path) -> bool:
-        """Whether a stage writes it."""
-        return output in self._outputs
-
-    def of(self, parts: Container[str]) -> "Plan":
-        """The plan of these parts alone, with all that they need."""
-        evaluated = [each for each in self.evaluated if each.part in parts]
-        ranked = self.ranked if "credit" in parts else []
-        wanted = {each.folder for each in evaluated} | {each.path for each in ranked}
-        values = self.values if ranked else None
-        kept = _with_needs(self.stages, wanted if values is None else wanted | {values})
-        return self._only(kept, evaluated, ranked, values)
-
-    def finished(self, is_done: Callable[[Stage], bool]) -> "Plan":
-        """The plan as if there had been nothing but the stages that are done."""
-        kept = [number for number, stage in enumerate(self.stages) if is_done(stage)]
-        outputs = {path for number in kept for path in self.stages[number].writes}
-        evaluated = [each for each in self.evaluated if each.folder in outputs]
-        values = self.values if self.values in outputs else None
-        ranked = [] if values is None else [each for each in self.ranked if each.path in outputs]
-        return self._only(kept, evaluated, ranked, values)
-
-    def _only(
-        self, kept: list[int], evaluated: list[Evaluated], ranked: list[Ranked], values: Path | None
-    ) -> "Plan":
-        stages = [self.stages[number] for number in kept]
-        recipes = [self.recipes[number] for number in kept]
-        outputs = {path for stage in stages for path in stage.writes}
-        return Plan(stages, recipes, evaluated, ranked, values, outputs)
-
-    def add(self, stage: Stage, recipe: Recipe) -> None:
-        """One more stage, unless its output is planned."""
-        if stage.output in self._outputs:
-            return
-        self._outputs.update(stage.writes)
-        name = stage.output.relative_to(recipe.output).with_suffix("")
-        self.stages.append(replace(stage, name=str(name)))
-        # Estimates count the tasks: the dialogues are not there yet.
-        self.recipes.append(msgspec.structs.replace(recipe, episodes=None))
+"""Stages of the pipeline that a critic needs."""
 
 
 def plan(study: Study) -> Plan:
@@ -144,7 +61,7 @@ def plan(study: Study) -> Plan:
 
 
 def parts_of(study: Study) -> list[str]:
-    """Those that the study has."""
+    """The parts that the study has."""
     tables = {method.table for method in study.methods.values()}
     held = {
         "methods": "main" in tables,
@@ -155,19 +72,6 @@ def parts_of(study: Study) -> list[str]:
         "off_policy": study.off_policy is not None,
     }
     return [part for part in PARTS if held[part]]
-
-
-def _with_needs(planned: list[Stage], outputs: set[Path]) -> list[int]:
-    """The stages that write the outputs and, for each, all that it needs."""
-    needs = needs_of(planned)
-    found = [number for number, stage in enumerate(planned) if stage.output in outputs]
-    kept: set[int] = set()
-    while found:
-        number = found.pop()
-        if number not in kept:
-            kept.add(number)
-            found.extend(needs[number])
-    return sorted(kept)
 
 
 def _faults(study: Study) -> Iterator[str]:
@@ -191,7 +95,7 @@ class _Branch:
     data: Path
     """The folder of the dialogues, their pairs and the critics that learnt from them."""
     folder: Path
-    """Of everything that depends on the agent."""
+    """The folder of everything that depends on the agent."""
     tasks: str
     agent: AgentSettings
     held: bool = False
@@ -311,7 +215,7 @@ class _Seed:
         return recipe
 
     def _sweet(self, critic: str) -> Recipe:
-        """Of the paper's method, whether or not the study has it."""
+        """A recipe of the paper's method, whether or not the study has it."""
         method = next(iter(self._study.methods))
         return msgspec.structs.replace(self._recipe(self._own, method, critic), algorithm="sweet")
 
@@ -471,9 +375,3 @@ def _values_of(ranked: Path) -> Path:
 def _told(critic: StudyCritic) -> str | None:
     """The prompt of a critic without training; the folder of a trained one has it."""
     return critic.prompt if critic.use is not None and critic.use.startswith("zero:") else None
-
-
-def labels(study: Study) -> Iterator[tuple[str, str]]:
-    """What tables call each method and critic."""
-    for names in (study.methods, study.critics):
-        yield from ((name, each.label or name) for name, each in names.items())

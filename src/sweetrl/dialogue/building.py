@@ -1,18 +1,18 @@
-"""Who takes part: agents and collaborators made from what the command line calls them."""
+"""Agents and collaborators, built from the names that users give them."""
 
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from sweetrl.cli import inputs
 from sweetrl.errors import DataError, UsageError
 from sweetrl.types import Sampling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sweetrl.cli.studio import Studio
+    from sweetrl.browser.session import BrowserSession
+    from sweetrl.dialogue.background import Closable
     from sweetrl.dialogue.rules import Rules
     from sweetrl.models import EndpointOptions, Meter, Price
     from sweetrl.prompts import Prompt
@@ -30,27 +30,21 @@ YARDSTICKS = ("mini-oracle", "mini-random")
 
 
 @dataclass(frozen=True)
-class Player:
-    """One side of the dialogues, as asked for."""
+class ModelSettings:
+    """Which model speaks for one side of the dialogues, and how."""
 
     spec: str
+    """`openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`, `mini`, or the name of a scripted agent or collaborator."""
     sampling: Sampling
     price: "Price"
     prompt_file: Path | None = None
 
 
-def player_of(settings: "PlayerSettings", price: str | None = None) -> Player:
+def model_settings(settings: "PlayerSettings", price: str | None = None) -> ModelSettings:
     """One side of the dialogues, from its settings."""
     sampling = Sampling(temperature=settings.temperature, max_tokens=settings.max_tokens)
-    return Player(settings.model, sampling, parse_price(price), inputs.path_of(settings.prompt))
-
-
-class Closable(Protocol):
-    """What a command must release in the end."""
-
-    async def close(self) -> None:
-        """Release it."""
-        ...
+    prompt_file = None if settings.prompt is None else Path(settings.prompt)
+    return ModelSettings(settings.model, sampling, parse_price(price), prompt_file)
 
 
 class Models:
@@ -64,7 +58,7 @@ class Models:
         self._opened: dict[tuple[str, Price], ChatModel] = {}
         self._others: list[Closable] = []
 
-    def of(self, player: Player) -> "ChatModel":
+    def of(self, player: ModelSettings) -> "ChatModel":
         """The model that plays a side."""
         from sweetrl.models import open_model
 
@@ -85,8 +79,8 @@ class Models:
             await each.close()
 
 
-def seat_agent(
-    player: Player, kind: "Kind", rules: "Rules", models: Models, tasks: "Sequence[Task]" = ()
+def build_agent(
+    player: ModelSettings, kind: "Kind", rules: "Rules", models: Models, tasks: "Sequence[Task]" = ()
 ) -> "tuple[Agent, dict[str, Any]]":
     """The agent, and what of it shapes an episode. Only yardsticks are told of the tasks."""
     from sweetrl.dialogue.agents import ModelAgent
@@ -100,7 +94,9 @@ def seat_agent(
     return agent, _described("agent", agent.name, player, prompt)
 
 
-def _yardstick(player: Player, rules: "Rules", tasks: "Sequence[Task]") -> "tuple[Agent, dict[str, Any]]":
+def _yardstick(
+    player: ModelSettings, rules: "Rules", tasks: "Sequence[Task]"
+) -> "tuple[Agent, dict[str, Any]]":
     from sweetrl.dialogue.colleague import OracleProgrammer, RandomProgrammer
 
     if player.prompt_file is not None:
@@ -110,8 +106,12 @@ def _yardstick(player: Player, rules: "Rules", tasks: "Sequence[Task]") -> "tupl
     return agent, {"agent": agent.name}
 
 
-def seat_collaborator(
-    player: Player | None, kind: "Kind", tasks: "list[Task]", models: Models, studio: "Studio | None" = None
+def build_collaborator(
+    player: ModelSettings | None,
+    kind: "Kind",
+    tasks: "list[Task]",
+    models: Models,
+    studio: "BrowserSession | None" = None,
 ) -> "tuple[Collaborator, dict[str, Any]]":
     """The collaborator, and what of it shapes an episode; None makes one who is never asked.
 
@@ -135,7 +135,7 @@ def seat_collaborator(
     return collaborator, _described("collaborator", collaborator.name, player, prompt)
 
 
-def _colleague(player: Player) -> "tuple[Collaborator, dict[str, Any]]":
+def _colleague(player: ModelSettings) -> "tuple[Collaborator, dict[str, Any]]":
     from sweetrl.dialogue.colleague import ScriptedColleague
 
     if player.prompt_file is not None:
@@ -143,7 +143,9 @@ def _colleague(player: Player) -> "tuple[Collaborator, dict[str, Any]]":
     return ScriptedColleague(), {"collaborator": COLLEAGUE}
 
 
-def _designer(player: Player, kind: "Kind", studio: "Studio | None") -> "tuple[Collaborator, dict[str, Any]]":
+def _designer(
+    player: ModelSettings, kind: "Kind", studio: "BrowserSession | None"
+) -> "tuple[Collaborator, dict[str, Any]]":
     from sweetrl.dialogue.designer import ScriptedDesigner
 
     if kind != "frontend" or studio is None:
@@ -155,7 +157,7 @@ def _designer(player: Player, kind: "Kind", studio: "Studio | None") -> "tuple[C
 
 
 def _seeing(
-    player: Player, kind: "Kind", models: Models, studio: "Studio"
+    player: ModelSettings, kind: "Kind", models: Models, studio: "BrowserSession"
 ) -> "tuple[Collaborator, dict[str, Any]]":
     from sweetrl.dialogue.vision import VisionCollaborator
     from sweetrl.prompts import collaborator_prompt
@@ -167,7 +169,7 @@ def _seeing(
     return collaborator, _described("collaborator", collaborator.name, player, prompt)
 
 
-def _replayed(player: Player, tasks: "list[Task]") -> "tuple[Collaborator, dict[str, Any]]":
+def _replayed(player: ModelSettings, tasks: "list[Task]") -> "tuple[Collaborator, dict[str, Any]]":
     from sweetrl.dialogue.collaborators import ReplayedCollaborator
     from sweetrl.tasks.dialogues import read_episodes
 
@@ -186,7 +188,7 @@ def _replayed(player: Player, tasks: "list[Task]") -> "tuple[Collaborator, dict[
     }
 
 
-def _described(role: str, name: str, player: Player, prompt: "Prompt") -> dict[str, Any]:
+def _described(role: str, name: str, player: ModelSettings, prompt: "Prompt") -> dict[str, Any]:
     from sweetrl.types import digest
 
     return {

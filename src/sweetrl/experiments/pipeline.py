@@ -28,6 +28,9 @@ from sweetrl.settings.words import option_words
 UNTRAINED = "none"
 """In place of an algorithm: the agent is evaluated as it is."""
 
+VALUES = "values:"
+"""In place of a critic: a file of true values, which every turn of it is ranked by."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -52,7 +55,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the files of a road are."""
+    """Where the files of a pipeline are."""
 
     episodes: Path
     verdicts: Path
@@ -108,7 +111,7 @@ def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
         raise ConfigError(
             f"algorithm '{recipe.algorithm}' needs a critic: either a section [critic] or candidates.critic"
         )
-    return list(_Road(recipe, places or places_in(Path(recipe.output))).stages())
+    return list(_Pipeline(recipe, places or places_in(Path(recipe.output))).stages())
 
 
 def command_stage(
@@ -141,7 +144,7 @@ def evaluation_stage(
     return command_stage("evaluate", {"tasks": tasks}, settings, recipe.scoring, output=folder, reads=reads)
 
 
-class _Road:
+class _Pipeline:
     def __init__(self, recipe: Recipe, places: Places) -> None:
         self._recipe = recipe
         self._places = places

@@ -1,4 +1,4 @@
-"""How far a command is, told to the command that started it: one line in a file, written anew now and then."""
+"""How far a command is, reported to the run that started it: one line in a file, replaced several times a second."""
 
 import os
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 VARIABLE = "SWEETRL_PROGRESS"
-"""Of the environment: the file."""
+"""The environment variable that names the file."""
 SECONDS = 0.25
 """Between two lines, at least."""
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sweetrl.cli.road import Stage
-from sweetrl.cli.schedule import Schedule, needs_of
+from sweetrl.experiments.pipeline import Stage
+from sweetrl.experiments.schedule import Schedule, needs_of
 
 
 def stage(output: str, *inputs: str, also: tuple[str, ...] = ()) -> Stage:

@@ -11,8 +11,8 @@ from typer.core import TyperGroup
 
 from conftest import CHECKOUT
 from sweetrl.cli.commands import app
-from sweetrl.cli.study import PARTS, Plan, plan
 from sweetrl.errors import ConfigError
+from sweetrl.experiments.study_plan import PARTS, Plan, plan
 from sweetrl.settings import load_study
 
 STUDY = """
@@ -219,6 +219,14 @@ def test_a_single_turn_has_nobody_to_talk_to(planned: Plan) -> None:
     arguments = words(planned, "seed-0/evaluations/alone")
     assert "--single-turn" in arguments
     assert not [word for word in arguments if word.startswith("--collaborator")]
+
+
+def test_a_single_turn_has_no_collaborator_to_guard(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(output=tmp_path / "run"))
+    planned = plan(load_study(path, ["rollout.guard=true"]))
+    assert "--guard" in words(planned, "seed-0/evaluations/base")
+    assert "--guard" not in words(planned, "seed-0/evaluations/alone")
 
 
 def test_the_price_of_turns_holds_for_what_is_learnt_from_and_for_evaluations(tmp_path: Path) -> None:

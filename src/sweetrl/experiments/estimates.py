@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sweetrl.cli.road import Stage
 from sweetrl.errors import SweetError
+from sweetrl.experiments.pipeline import Stage
 from sweetrl.learning.algorithm import Algorithm
 from sweetrl.learning.algorithms import algorithm_named, default_settings
 from sweetrl.settings import Recipe
@@ -115,13 +115,13 @@ class _Counter:
         return Cost(requests=0, tokens=round(tokens * epochs), gpu_hours=self._hours(operations))
 
     def _examples(self, algorithm: Algorithm) -> float:
-        """Of one epoch, at most."""
+        """Examples of one epoch, at most."""
         if "turn_pairs" not in algorithm.reads:
             return self._dialogues() or 1
         return (self._turns() or 1) * self._recipe.turn_pairs.pairs * algorithm.examples_per_pair
 
     def _training_tokens(self, algorithm: Algorithm) -> float | None:
-        """Of one epoch, at most: every dialogue is in a pair, every turn has all its pairs."""
+        """Tokens of one epoch, at most: every dialogue is in a pair, every turn has all its pairs."""
         assumed, dialogues, turns = self._assumed, self._dialogues(), self._turns()
         if dialogues is None or turns is None:
             return None
@@ -144,7 +144,7 @@ class _Counter:
         return operations_per_parameter * parameters / (speed * 1e12) / 3600
 
     def _turns(self) -> float | None:
-        """That candidates are drawn for."""
+        """Turns that candidates are drawn for."""
         dialogues, held = self._dialogues(), self._recipe.rollout.attempts
         if dialogues is None:
             return None
@@ -152,7 +152,7 @@ class _Counter:
         return dialogues * share * self._assumed.turns
 
     def _dialogues(self) -> int | None:
-        """On the training tasks."""
+        """Dialogues on the training tasks."""
         if self._recipe.episodes is not None:
             return _lines(self._recipe.episodes)
         tasks = _tasks(self._recipe.tasks.train)

@@ -6,30 +6,44 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
-import typer
 
-from sweetrl.cli import interrupts, nursery
-from sweetrl.cli import runner as runner_module
-from sweetrl.cli.road import Stage
-from sweetrl.cli.runner import MEMORY, THREADS, Runner
-from sweetrl.cli.screen import ScreenedRunner, View
+from sweetrl import interrupts
+from sweetrl.errors import UsageError
+from sweetrl.experiments import local, progress
+from sweetrl.experiments import runner as runner_module
+from sweetrl.experiments.events import (
+    Event,
+    ServerStarting,
+    StageFailed,
+    StageFinished,
+    StageInterrupted,
+    StageSkipped,
+    StagesProgressed,
+    StageStarted,
+)
+from sweetrl.experiments.local import MEMORY, THREADS, LocalExecutor
+from sweetrl.experiments.pipeline import Stage
+from sweetrl.experiments.runner import RunFailedError, Runner
 from sweetrl.settings import ServerSettings
 
 AWAIT = "import pathlib, sys, time\ndef await_(path):\n    while not pathlib.Path(path).exists(): time.sleep(0.01)\n"
 
 
-class Scripts(Runner):
+class Scripts(LocalExecutor):
     """Stages are short programs: their only argument."""
 
-    def _words(self, number: int) -> list[str]:
-        return [sys.executable, "-c", AWAIT + textwrap.dedent(self._planned[number].arguments[0])]
+    def _words(self, stage: Stage) -> list[str]:
+        return [sys.executable, "-c", AWAIT + textwrap.dedent(stage.arguments[0])]
 
 
-class WatchedScripts(Scripts, ScreenedRunner):
-    """The same with logs."""
+def runner_of(folder: Path, planned: list[Stage], *, jobs: int = 1, logs: bool = False, **options) -> Runner:
+    executor = Scripts(folder, jobs=jobs, logs=logs)
+    return Runner(folder, planned, executor=executor, jobs=jobs, **options)
 
 
 def stage(output: Path, script: str, *inputs: Path) -> Stage:
@@ -49,7 +63,7 @@ def test_stages_run_at_the_same_time_and_those_that_read_wait(tmp_path: Path) ->
         stage(b, f"await_({str(a)!r}); open({str(b)!r}, 'w').close(); time.sleep(0.2)\n"
               f"pathlib.Path({str(b)!r}).write_text('whole')"),
     ]  # fmt: skip
-    run = Scripts(tmp_path, planned, jobs=3)
+    run = runner_of(tmp_path, planned, jobs=3)
     run.run()
     assert sorted(done(run)) == ["a", "b", "c"]
     assert done(run)[-1] == "c"
@@ -57,51 +71,85 @@ def test_stages_run_at_the_same_time_and_those_that_read_wait(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("code", "wanted"), [(1, 1), (2, 2), (3, 1)])
 def test_when_a_stage_fails_its_neighbour_ends_and_nothing_starts(
-    tmp_path: Path,
-    code: int,
-    wanted: int,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, code: int, wanted: int
 ) -> None:
     noticed = tmp_path / "noticed"
     planned = [
-        stage(tmp_path / "bad", f"print('reason', file=sys.stderr); sys.exit({code})"),
+        stage(tmp_path / "bad", f"sys.exit({code})"),
         stage(tmp_path / "slow", f"await_({str(noticed)!r})"),
         stage(tmp_path / "late", f"open({str(tmp_path / 'late')!r}, 'w')"),
     ]
-    run = Scripts(tmp_path, planned, jobs=2)
-    monkeypatch.setattr(run, "_tell_failure", lambda _: noticed.touch())
-    with pytest.raises(typer.Exit) as ended:
-        run.run()
+    failures: list[StageFailed] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, StageFailed):
+            failures.append(event)
+            noticed.touch()
+
+    run = runner_of(tmp_path, planned, jobs=2)
+    with pytest.raises(RunFailedError, match=f"the stage bad ended with code {code}") as ended:
+        run.run(listen)
     assert ended.value.exit_code == wanted
     assert done(run) == ["slow"]
     assert not (tmp_path / "late").exists()
-    said = capfd.readouterr().err
-    assert f"the stage bad ended with code {code}" in said
-    assert "waiting for what runs beside it: slow" in said
+    assert failures == [StageFailed(0, planned[0], code, beside=("slow",))]
 
 
-def test_failures_that_are_allowed_stop_nothing(tmp_path: Path) -> None:
-    run = Scripts(
-        tmp_path,
-        [stage(tmp_path / "a", "sys.exit(1)"), stage(tmp_path / "b", "", tmp_path / "a")],
-        jobs=2,
-        allow_failures=True,
-    )
-    run.run()
+def test_failures_that_are_allowed_stop_nothing_and_are_reported(tmp_path: Path) -> None:
+    planned = [stage(tmp_path / "a", "sys.exit(1)"), stage(tmp_path / "b", "", tmp_path / "a")]
+    run, heard = runner_of(tmp_path, planned, jobs=2, allow_failures=True), list[Event]()
+    run.run(heard.append)
     assert done(run) == ["a", "b"]
+    ended = [event.some_failed for event in heard if isinstance(event, StageFinished)]
+    assert ended == [True, False]
+
+
+def test_a_run_reports_what_becomes_of_each_stage(tmp_path: Path) -> None:
+    planned = [stage(tmp_path / name, "") for name in "ab"]
+    runner_of(tmp_path, planned[:1]).run()
+    heard: list[Event] = []
+    runner_of(tmp_path, planned).run(heard.append)
+    told = [event for event in heard if not isinstance(event, StagesProgressed)]
+    assert told[:2] == [StageSkipped(0, planned[0]), StageStarted(1, planned[1])]
+    [finished] = told[2:]
+    assert isinstance(finished, StageFinished)
+    assert (finished.number, finished.stage) == (1, planned[1])
+
+
+def test_the_progress_of_running_stages_is_reported(tmp_path: Path) -> None:
+    script = f"""
+        import os
+        pathlib.Path(os.environ[{progress.VARIABLE!r}]).write_text("1 4")
+        await_({str(tmp_path / "seen")!r})
+    """
+
+    def listen(event: Event) -> None:
+        if isinstance(event, StagesProgressed) and event.shares.get(0) == 0.25:
+            (tmp_path / "seen").touch()
+
+    run = runner_of(tmp_path, [stage(tmp_path / "a", script)], logs=True)
+    run.run(listen)
+    assert done(run) == ["a"]
+
+
+def test_a_server_that_is_started_is_reported(tmp_path: Path) -> None:
+    served = (ServerSettings(command="exit 3; {output}", ready="http://127.0.0.1:1/", stages=("a",)),)
+    heard: list[Event] = []
+    with pytest.raises(UsageError, match="the server ended with code 3"):
+        Runner(tmp_path, [stage(tmp_path / "a", "")], served).run(heard.append)
+    assert ServerStarting(f"exit 3; {tmp_path}") in heard
 
 
 @pytest.mark.parametrize(("jobs", "threads"), [(1, ""), (2, "4"), (16, "1")])
 def test_stages_share_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int, threads: str
 ) -> None:
-    monkeypatch.setattr(runner_module, "usable_cores", lambda: 8)
+    monkeypatch.setattr(local, "usable_cores", lambda: 8)
     for name in THREADS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MKL_NUM_THREADS", "7")
     script = "import os; open({!r}, 'w').write(os.environ.get('OMP_NUM_THREADS', '') + os.environ['MKL_NUM_THREADS'])"
-    Scripts(tmp_path, [stage(tmp_path / "a", script.format(str(tmp_path / "a")))], jobs=jobs).run()
+    runner_of(tmp_path, [stage(tmp_path / "a", script.format(str(tmp_path / "a")))], jobs=jobs).run()
     assert (tmp_path / "a").read_text() == threads + "7"
 
 
@@ -113,7 +161,7 @@ def test_stages_keep_memory_unless_the_user_says_otherwise(
     monkeypatch.setenv("MALLOC_TOP_PAD_", "7")
     script = "import os; open({!r}, 'w').write(' '.join(map(os.environ.get, {!r})))"
     given = script.format(str(tmp_path / "a"), list(MEMORY))
-    Scripts(tmp_path, [stage(tmp_path / "a", given)]).run()
+    runner_of(tmp_path, [stage(tmp_path / "a", given)]).run()
     assert (tmp_path / "a").read_text().split() == [str(32 << 20), str(256 << 20), "7"]
 
 
@@ -124,33 +172,37 @@ def test_stages_with_launchers_or_servers_run_alone(tmp_path: Path) -> None:
     assert Runner(tmp_path, planned, servers, jobs=4)._alone() == {1, 3}
 
 
-def test_what_stages_say_is_in_their_logs_and_shown_when_they_fail(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_stages_say_is_in_their_logs_and_reported_when_they_fail(tmp_path: Path) -> None:
     planned = [
         stage(tmp_path / "good", "print('all is well')"),
         stage(tmp_path / "bad", "print('the reason', file=sys.stderr); sys.exit(2)", tmp_path / "good"),
     ]
+    heard: list[Event] = []
     for _ in range(2):
-        with pytest.raises(typer.Exit):
-            WatchedScripts(tmp_path, planned, jobs=2, view=View([1.0, 1.0])).run()
-    said = capfd.readouterr().err
+        with pytest.raises(RunFailedError):
+            runner_of(tmp_path, planned, jobs=2, logs=True).run(heard.append)
+    bad = tmp_path / "logs" / "bad.log"
     assert (tmp_path / "logs" / "good.log").read_text() == "all is well\n"
-    assert (tmp_path / "logs" / "bad.log").read_text() == "the reason\n" * 2
-    assert "all is well" not in said
-    assert said.count("the reason") == 2
-    assert said.count("[1/2] good (0:0") == 1
+    assert bad.read_text() == "the reason\n" * 2
+    failed = [event for event in heard if isinstance(event, StageFailed)]
+    assert failed == [StageFailed(1, planned[1], 2, log=bad, said="the reason\n")] * 2
+
+
+def never(arguments: Sequence[str]) -> int:
+    """A stage that must not be forked."""
+    raise AssertionError(arguments)
 
 
 def test_stages_that_cannot_be_forked_start_from_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def broken() -> None:
+    def broken(_: object) -> None:
         raise EOFError
 
-    monkeypatch.setattr(nursery.forkserver, "ensure_running", broken)
+    monkeypatch.setattr(forkserver, "connect_to_new_process", broken)
     planned = [stage(tmp_path / "a", f"open({str(tmp_path / 'a')!r}, 'w')")]
-    run = WatchedScripts(tmp_path, planned, view=View([1.0]), forked=True, quiet=True)
+    executor = Scripts(tmp_path, logs=True, warm=never)
+    run = Runner(tmp_path, planned, executor=executor)
     run.run()
     assert done(run) == ["a"]
 
@@ -161,20 +213,21 @@ DRIVER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from test_runner import Scripts, stage
-from sweetrl.cli import interrupts, runner
+from test_runner import runner_of, stage
+from sweetrl import interrupts
+from sweetrl.experiments import runner
 folder, runner.GRACE_SECONDS = Path(sys.argv[1]), float(sys.argv[2])
 script = "open({{!r}}, 'w'); time.sleep(600)"
 planned = [stage(folder / name, script.format(str(folder / name))) for name in ("a", "b")]
 try:
     with interrupts.handled():
-        Scripts(folder, planned, jobs=2).run()
+        runner_of(folder, planned, jobs=2).run()
 except KeyboardInterrupt as error:
     print(error)
 """
 
 
-class PressedTwice(Scripts):
+class PressedTwice(Runner):
     """Meets Ctrl-C twice in a row."""
 
     presses = 2
@@ -188,9 +241,11 @@ class PressedTwice(Scripts):
 
 def test_the_second_interrupt_gives_stages_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner_module, "GRACE_SECONDS", 600.0)
-    run = PressedTwice(tmp_path, [stage(tmp_path / "a", "time.sleep(600)")])
+    planned = [stage(tmp_path / "a", "time.sleep(600)")]
+    run, heard = PressedTwice(tmp_path, planned, executor=Scripts(tmp_path)), list[Event]()
     with interrupts.handled(), pytest.raises(KeyboardInterrupt, match="in the stage a"):
-        run.run()
+        run.run(heard.append)
+    assert heard[-1] == StageInterrupted(0, planned[0])
 
 
 @pytest.mark.parametrize(

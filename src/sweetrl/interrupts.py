@@ -90,9 +90,7 @@ def end_at_once() -> NoReturn:
 
 def tell(detail: str) -> None:
     """The line about an interrupt; said once."""
-    from sweetrl.cli import console
-
-    sys.stderr.write(_line(console.printable(detail)))
+    sys.stderr.write(_line(detail))
     sys.stderr.flush()
 
 

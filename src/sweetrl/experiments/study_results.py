@@ -1,111 +1,50 @@
-"""What a study came to, read from its folder: `results.json`, a page with tables and plots, and `report.html`."""
+"""The results of a study, read from the evaluations in its folder."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from sweetrl.cli import console, inputs
-from sweetrl.cli.credit_quality import joined
-from sweetrl.cli.evaluate import METRICS, fact_tracker
-from sweetrl.cli.journal import Journal
-from sweetrl.cli.study import PARTS, Evaluated, Plan
-from sweetrl.errors import DataError, UsageError
+from sweetrl.errors import DataError
+from sweetrl.evaluation.credit import credit_quality
+from sweetrl.evaluation.crossed import Table, crossed_mean
+from sweetrl.evaluation.metrics import figures_by_task, useful_by_turn
+from sweetrl.evaluation.studies import (
+    CriticResult,
+    Curve,
+    Figures,
+    MethodResult,
+    Missing,
+    Share,
+    Step,
+    StudyResults,
+    over_seeds,
+    share,
+    step,
+)
+from sweetrl.evaluation.tracking import fact_tracker
+from sweetrl.experiments.layout import EPISODES, METRICS, VERDICTS
+from sweetrl.experiments.plan import PARTS, Evaluated, Plan
 from sweetrl.prompts import TURN_LIMIT
-from sweetrl.records import read_lines, read_records, unreadable, write_atomically
-from sweetrl.settings import current_settings
-from sweetrl.types import Metric, RunMetrics, TurnValues, Verdict
+from sweetrl.records import read_lines, read_records, unreadable
+from sweetrl.settings import Study
+from sweetrl.tasks.dialogues import distinct_episodes
+from sweetrl.tasks.sources import load_tasks
+from sweetrl.types import CandidateSet, Metric, RunMetrics, Task, TurnValues, Verdict
 
-if TYPE_CHECKING:
-    from sweetrl.evaluation.crossed import Table
-    from sweetrl.evaluation.studies import (
-        CriticResult,
-        Curve,
-        Figures,
-        MethodResult,
-        Missing,
-        Share,
-        Step,
-        StudyResults,
-    )
-    from sweetrl.settings import Study
-    from sweetrl.types import Task
-
-RESULTS = "results.json"
-PAGE = "results.md"
 TABLES = ("methods", "ablations")
 """Parts whose dialogues the report shows."""
 
 
-def finish(study: "Study", planned: Plan, *, quiet: bool) -> dict[str, str]:
-    """Write what the study came to, as far as it is done; the files by what they are."""
-    from sweetrl.cli.study_report import write_report
-
-    folder = Path(study.output)
-    begun = folder.is_dir()  # a journal would make it
-    finished = planned.finished(Journal(folder).has) if begun else None
-    if finished is None or not any(_points_of(finished)):
-        raise UsageError(f"{folder}: nothing has been evaluated yet, so there is nothing to report")
-    results = StudyReader(study, finished).results(missing=tuple(_missing(study, planned, finished)))
-    _write_results(results, folder / RESULTS)
-    page = folder / PAGE if study.page is None else Path(study.page)
-    _write_page(results if study.page is None else _gather(results, page.with_suffix(".json")), page)
-    written = {"results": str(folder / RESULTS), "page": str(page)}
-    if results.methods:
-        written["report"] = str(write_report(study, finished, results))
-    if not quiet:
-        for name, path in written.items():
-            console.note(f"{name}: {path}")
-    return written
-
-
-def _write_results(results: "StudyResults", path: Path) -> None:
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(results)) + b"\n")
-
-
-def _gather(results: "StudyResults", path: Path) -> "StudyResults":
-    """With what earlier runs left beside the page, where the same is kept for later ones."""
-    from sweetrl.evaluation.gathered import gathered
-    from sweetrl.evaluation.studies import StudyResults
-
-    if path.exists():
-        try:
-            earlier = msgspec.json.decode(path.read_bytes(), type=StudyResults)
-        except msgspec.DecodeError as error:
-            raise DataError(f"not the results of a study: {error}; move it away", path=path) from None
-        results = gathered(
-            results, msgspec.structs.replace(earlier, settings=current_settings(earlier.settings))
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _write_results(results, path)
-    return results
-
-
-def _write_page(results: "StudyResults", page: Path) -> None:
-    """The page, and its plots in a folder of the same name."""
-    from sweetrl.report.study_page import study_page
-
-    plots = page.with_suffix("")
-    text, pictures = study_page(results, plots.name)
-    for name, picture in pictures.items():
-        plots.mkdir(parents=True, exist_ok=True)
-        write_atomically(plots / name, picture.encode())
-    page.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(page, text.encode())
-
-
-def _missing(study: "Study", planned: Plan, finished: Plan) -> "Iterator[Missing]":
+def missing_points(study: Study, planned: Plan, finished: Plan) -> Iterator[Missing]:
     """What is not done yet, by part and then by method or critic."""
-    from sweetrl.evaluation.studies import Missing
-
     there = {each.folder for each in finished.evaluated} | {each.path for each in finished.ranked}
     labels = {"credit": study.critics, "best_of": study.critics}
     seeds: dict[tuple[str, str], dict[int, None]] = {}
-    for part, name, seed, path in _points_of(planned):
+    for part, name, seed, path in points_of(planned):
         if path not in there:
             seeds.setdefault((part, name), {})[seed] = None
     for (part, name), found in sorted(seeds.items(), key=lambda each: PARTS.index(each[0][0])):
@@ -113,7 +52,7 @@ def _missing(study: "Study", planned: Plan, finished: Plan) -> "Iterator[Missing
         yield Missing(part=part, name=name, label=label, seeds=tuple(found))
 
 
-def _points_of(planned: Plan) -> Iterator[tuple[str, str, int, Path]]:
+def points_of(planned: Plan) -> Iterator[tuple[str, str, int, Path]]:
     """Part, name, seed and place of all that a study measures."""
     yield from ((each.part, each.name, each.seed, each.folder) for each in planned.evaluated)
     yield from (("credit", each.critic, each.seed, each.path) for each in planned.ranked)
@@ -122,16 +61,14 @@ def _points_of(planned: Plan) -> Iterator[tuple[str, str, int, Path]]:
 class StudyReader:
     """Reads the evaluations of a study that are there, each once."""
 
-    def __init__(self, study: "Study", planned: Plan) -> None:
+    def __init__(self, study: Study, planned: Plan) -> None:
         self._study = study
         self._planned = planned
         self._tasks: dict[str, dict[str, Task]] = {}
         self._figures: dict[Path, Figures] = {}
 
-    def results(self, missing: "tuple[Missing, ...]" = ()) -> "StudyResults":
+    def results(self, missing: tuple[Missing, ...] = ()) -> StudyResults:
         """All that the study found."""
-        from sweetrl.evaluation.studies import StudyResults
-
         study = self._study
         ablations = [name for name, method in study.methods.items() if method.table == "ablations"]
         main = [name for name in study.methods if name not in ablations]
@@ -139,7 +76,7 @@ class StudyReader:
         return StudyResults(
             title=study.title,
             tasks=study.evaluation_tasks(),
-            seeds=tuple(sorted({seed for _, _, seed, _ in _points_of(self._planned)})),
+            seeds=tuple(sorted({seed for _, _, seed, _ in points_of(self._planned)})),
             methods=self._methods("methods", main) | self._methods("ablations", ablations),
             steps=(*self._steps("methods", main), *self._ablated(main, ablations)),
             shares=tuple(self._shares()),
@@ -155,24 +92,20 @@ class StudyReader:
 
     # -------- runs
 
-    def figures(self, run: Evaluated) -> "Figures":
+    def figures(self, run: Evaluated) -> Figures:
         """The figures of an evaluation, task by task."""
-        from sweetrl.evaluation.metrics import figures_by_task
-
         if run.folder not in self._figures:
             tasks = self.tasks(run.tasks)
             self._figures[run.folder] = figures_by_task(
                 tasks,
-                inputs.each_episode(run.folder / "episodes.jsonl", tasks),
-                read_records(run.folder / "verdicts.jsonl", Verdict),
+                distinct_episodes(run.folder / EPISODES, tasks.values()),
+                read_records(run.folder / VERDICTS, Verdict),
                 tracker=fact_tracker(tasks),
             )
         return self._figures[run.folder]
 
-    def tasks(self, source: str) -> "dict[str, Task]":
+    def tasks(self, source: str) -> dict[str, Task]:
         """The tasks of a source by id."""
-        from sweetrl.tasks.sources import load_tasks
-
         if source not in self._tasks:
             self._tasks[source] = load_tasks(source)
         return self._tasks[source]
@@ -180,7 +113,7 @@ class StudyReader:
     def _runs(self, part: str, name: str) -> list[Evaluated]:
         return [each for each in self._planned.evaluated if (each.part, each.name) == (part, name)]
 
-    def _success(self, runs: Sequence[Evaluated]) -> "Table":
+    def _success(self, runs: Sequence[Evaluated]) -> Table:
         return [self.figures(run)["success"] for run in runs]
 
     @property
@@ -189,12 +122,11 @@ class StudyReader:
 
     # -------- tables
 
-    def _methods(self, part: str, names: Sequence[str]) -> "dict[str, MethodResult]":
+    def _methods(self, part: str, names: Sequence[str]) -> dict[str, MethodResult]:
         found = {name: self._runs(part, name) for name in names}
         return {name: self._method(name, runs) for name, runs in found.items() if runs}
 
-    def _method(self, name: str, runs: Sequence[Evaluated]) -> "MethodResult":
-        from sweetrl.evaluation.studies import MethodResult, over_seeds
+    def _method(self, name: str, runs: Sequence[Evaluated]) -> MethodResult:
 
         measured = {str(run.seed): _metrics(run.folder) for run in runs}
         # One run has its own intervals, which are better where a figure is a share.
@@ -213,44 +145,38 @@ class StudyReader:
             unscored=sum(run.unscored for run in measured.values()),
         )
 
-    def _useful(self, runs: Sequence[Evaluated]) -> "Iterator[Metric]":
+    def _useful(self, runs: Sequence[Evaluated]) -> Iterator[Metric]:
         """Turn by turn, how often the agent asks what matters."""
-        from sweetrl.evaluation.crossed import crossed_mean
-        from sweetrl.evaluation.metrics import useful_by_turn
-
         tables = []
         for run in runs:
             tasks = self.tasks(run.tasks)
             tracker = fact_tracker(tasks)
             if tracker is None:
                 return
-            episodes = inputs.each_episode(run.folder / "episodes.jsonl", tasks)
+            episodes = distinct_episodes(run.folder / EPISODES, tasks.values())
             tables.append(useful_by_turn(tasks, episodes, tracker, self._turn_limit))
         for number in range(self._turn_limit - 1):  # the last one is the answer
             yield crossed_mean("useful", [table[number] for table in tables])
 
-    def _steps(self, part: str, names: Sequence[str]) -> "Iterator[Step]":
+    def _steps(self, part: str, names: Sequence[str]) -> Iterator[Step]:
         """From each method to the next, and from each to the last."""
         pairs = [*pairwise(names), *((name, names[-1]) for name in names[:-2])]
         for first, second in pairs:
             yield from self._step((part, first), (part, second))
 
-    def _ablated(self, main: Sequence[str], ablations: Sequence[str]) -> "Iterator[Step]":
+    def _ablated(self, main: Sequence[str], ablations: Sequence[str]) -> Iterator[Step]:
         """From the last method of the main table, or the one it names, to each ablation."""
         for name in ablations:
             against = self._study.methods[name].against or (main[-1] if main else name)
             if against != name:
                 yield from self._step(self._placed(against), ("ablations", name))
 
-    def _step(self, first: tuple[str, str], second: tuple[str, str]) -> "Iterator[Step]":
-        """With the seeds that both have, if there are any."""
-        from sweetrl.evaluation.studies import step
-
+    def _step(self, first: tuple[str, str], second: tuple[str, str]) -> Iterator[Step]:
+        """The step from one method to another, over the seeds that both have."""
         if (tables := self._with_common_seeds(first, second)) is not None:
             yield step(*tables)
 
-    def _shares(self) -> "Iterator[Share]":
-        from sweetrl.evaluation.studies import share
+    def _shares(self) -> Iterator[Share]:
 
         for names in self._study.shares:
             if (tables := self._with_common_seeds(*map(self._placed, names))) is not None:
@@ -260,7 +186,7 @@ class StudyReader:
         """The part of the study that a method is in, and its name."""
         return ("methods" if self._study.methods[name].table == "main" else "ablations", name)
 
-    def _with_common_seeds(self, *methods: tuple[str, str]) -> "list[tuple[str, Table]] | None":
+    def _with_common_seeds(self, *methods: tuple[str, str]) -> list[tuple[str, Table]] | None:
         """The success of each method with the seeds that all of them have; None if there are none."""
         by_seed = [{run.seed: run for run in self._runs(*each)} for each in methods]
         seeds = [seed for seed in by_seed[0] if all(seed in runs for runs in by_seed)]
@@ -273,7 +199,7 @@ class StudyReader:
 
     # -------- figures
 
-    def _best_of(self) -> "Iterator[Curve]":
+    def _best_of(self) -> Iterator[Curve]:
         settings = self._study.best_of
         for name in () if settings is None else settings.critics:
             label = self._study.critics[name].label or name
@@ -282,7 +208,7 @@ class StudyReader:
                 groups.setdefault(run.drafts, []).append(run)
             yield from self._curve(name, label, sorted(groups.items()))
 
-    def _sizes(self) -> "Iterator[Curve]":
+    def _sizes(self) -> Iterator[Curve]:
         settings = self._study.sizes
         for name in () if settings is None else settings.methods:
             label = self._study.methods[name].label or name
@@ -299,9 +225,7 @@ class StudyReader:
 
     def _curve(
         self, name: str, label: str, groups: Sequence[tuple[float, list[Evaluated]]]
-    ) -> "Iterator[Curve]":
-        from sweetrl.evaluation.crossed import crossed_mean
-        from sweetrl.evaluation.studies import Curve
+    ) -> Iterator[Curve]:
 
         if not groups:
             return
@@ -310,9 +234,7 @@ class StudyReader:
 
     # -------- credit
 
-    def _credit(self) -> "Iterator[tuple[str, CriticResult]]":
-        from sweetrl.evaluation.credit import credit_quality
-        from sweetrl.evaluation.studies import CriticResult
+    def _credit(self) -> Iterator[tuple[str, CriticResult]]:
 
         for name in dict.fromkeys(each.critic for each in self._planned.ranked):
             ranked = [each for each in self._planned.ranked if each.critic == name]
@@ -321,7 +243,8 @@ class StudyReader:
                 CriticResult(
                     label=self._study.critics[name].label or name,
                     by_seed={
-                        str(each.seed): credit_quality(joined(self._truth, each.path)) for each in ranked
+                        str(each.seed): credit_quality(valued_turns(self._truth, each.path))
+                        for each in ranked
                     },
                 ),
             )
@@ -345,3 +268,14 @@ def _mean_size(runs: Sequence[Evaluated]) -> float:
     """How many dialogues they learnt from, on average."""
     counts = [sum(1 for _ in read_lines(run.learnt)) for run in runs if run.learnt is not None]
     return fmean(counts)
+
+
+def valued_turns(truth: dict[str, TurnValues], path: Path) -> Iterator[tuple[TurnValues, CandidateSet]]:
+    """The turns of a ranked file that have values; turns at which the critic failed are left out."""
+    common = False
+    for ranked in read_records(path, CandidateSet):
+        if ranked.id in truth and ranked.failure is None:
+            common = True
+            yield truth[ranked.id], ranked
+    if not common:
+        raise DataError("none of its turns has a value; were others valued?", path=path)

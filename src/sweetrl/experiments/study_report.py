@@ -1,49 +1,58 @@
 """The report of a study: its results as one HTML page, with training curves and dialogues of its first seed."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from sweetrl.cli import interrupts
-from sweetrl.cli.folders import RunFolder, turns_used
-from sweetrl.cli.journal import JOURNAL
-from sweetrl.cli.study import Evaluated, Plan
-from sweetrl.cli.study_results import TABLES
+from sweetrl.evaluation.studies import Curve, Step, StudyResults, useful_curves
+from sweetrl.experiments.journal import JOURNAL
+from sweetrl.experiments.plan import Evaluated, Plan
+from sweetrl.experiments.run_folder import RunFolder, turns_used
+from sweetrl.experiments.study_results import TABLES
 from sweetrl.records import write_atomically
-from sweetrl.report import Comparison, Figure, Point, Provenance, ReportContents, Series, compose, render
+from sweetrl.report import (
+    Comparison,
+    Figure,
+    Method,
+    Point,
+    Provenance,
+    ReportContents,
+    Series,
+    Training,
+    compose,
+    render,
+)
 from sweetrl.report.compose import Run, choose_tasks, method_of
 from sweetrl.report.scales import estimate_of
 from sweetrl.report.study_page import missing_text
-from sweetrl.types import Metric, TurnCredit
-
-if TYPE_CHECKING:
-    from sweetrl.evaluation.studies import Curve, Step, StudyResults
-    from sweetrl.report import Method, Training
-    from sweetrl.settings import Study
-    from sweetrl.types import Episode, Task
+from sweetrl.settings import Study
+from sweetrl.tasks.sources import load_tasks
+from sweetrl.types import Episode, Metric, Task, TurnCredit
 
 REPORT = "report.html"
 EXAMPLES = 6
 """Tasks whose dialogues are shown."""
 
+CreditDialogues = Callable[[Path, dict[str, Task], dict[str, list[Episode]]], dict[str, list[TurnCredit]]]
+"""(the folder of a trained critic, the tasks, the dialogues of each method) -> the advantages of their turns"""
 
-def write_report(study: "Study", planned: Plan, results: "StudyResults") -> Path:
+
+def write_report(study: Study, planned: Plan, results: StudyResults, credit: CreditDialogues) -> Path:
     """Write the page; where it is."""
     path = Path(study.output) / REPORT
-    contents = _Report(study, planned, results).contents()
+    contents = _Report(study, planned, results, credit).contents()
     write_atomically(path, render(contents).encode("utf-8", "replace"))
     return path
 
 
 class _Report:
-    def __init__(self, study: "Study", planned: Plan, results: "StudyResults") -> None:
-        from sweetrl.tasks.sources import load_tasks
-
+    def __init__(self, study: Study, planned: Plan, results: StudyResults, credit: CreditDialogues) -> None:
         self._study = study
+        self._credit = credit
         self._results = results
         self._tasks = load_tasks(study.evaluation_tasks())
         self._planned = planned
@@ -74,8 +83,8 @@ class _Report:
             comparisons=tuple(_comparison(step) for step in self._steps()),
         )
 
-    def _steps(self) -> "Iterator[Step]":
-        """Those between methods that the report has."""
+    def _steps(self) -> Iterator[Step]:
+        """The steps between methods that are in the report."""
         names = {each.name for each in self._evaluated}
         return (step for step in self._results.steps if {step.first, step.second} <= names)
 
@@ -88,7 +97,7 @@ class _Report:
 
     @property
     def _folder(self) -> Path:
-        """Of the seed that is shown."""
+        """The folder of the seed that is shown."""
         return Path(self._study.output) / f"seed-{self._seed}"
 
     # -------- runs
@@ -98,7 +107,7 @@ class _Report:
         assert run is not None
         return replace(run, label=self._results.methods[evaluated.name].label)
 
-    def _over_seeds(self, method: "Method") -> "Method":
+    def _over_seeds(self, method: Method) -> Method:
         """The figures and counts of all seeds; who won which task is that of the first."""
         own = {metric.name: metric for metric in method.metrics}
         names = {"reward": next((name for name in ("tests_passed", "likeness") if name in own), "reward")}
@@ -113,13 +122,13 @@ class _Report:
     # -------- credit
 
     def _credited(self, runs: list[Run]) -> list[Run]:
-        """With advantages for the turns of the dialogues that will be shown, if a critic was trained."""
+        """The runs with advantages for the turns of the dialogues that will be shown, if a critic was trained."""
         critic = self._critic()
         if critic is None:
             return runs
         tasks = set(choose_tasks([method_of(run).tasks for run in runs], (), EXAMPLES, self._study.seed))
         shown = {run.name: [episode for episode in run.episodes if episode.task_id in tasks] for run in runs}
-        credit = interrupts.run(_credit, critic, self._tasks, shown)
+        credit = self._credit(critic, self._tasks, shown)
         return [replace(run, credit=credit[run.name]) for run in runs]
 
     def _critic(self) -> Path | None:
@@ -136,8 +145,6 @@ class _Report:
     # -------- figures and how it was made
 
     def _figures(self) -> Iterator[Figure]:
-        from sweetrl.evaluation.studies import useful_curves
-
         useful = useful_curves(self._results.methods)
         if useful:
             title = "Questions about what matters and is new, turn by turn"
@@ -148,7 +155,7 @@ class _Report:
         if self._results.sizes:
             yield _figure("Number of dialogues", "dialogues", self._results.sizes)
 
-    def _trainings(self) -> "Iterator[Training]":
+    def _trainings(self) -> Iterator[Training]:
         for part in ("critics", "policies"):
             for path in filter(self._planned.has, sorted(self._folder.glob(f"{part}/*/"))):
                 result = self._results.methods.get(path.name) if part == "policies" else None
@@ -169,26 +176,7 @@ class _Report:
             yield from RunFolder(each.folder, each.name).provenance()
 
 
-async def _credit(
-    folder: Path, tasks: "dict[str, Task]", dialogues: "dict[str, list[Episode]]"
-) -> dict[str, list[TurnCredit]]:
-    from sweetrl.candidates.credit import credit_turns
-    from sweetrl.cli.critics import open_critic
-    from sweetrl.cli.players import Models
-    from sweetrl.models import EndpointOptions, Meter
-
-    critic, _ = open_critic(str(folder), Models(EndpointOptions(), Meter()))
-    return {
-        name: [
-            turn
-            async for turn in credit_turns(((tasks[each.task_id], each) for each in episodes), critic)
-            if turn.advantage is not None
-        ]
-        for name, episodes in dialogues.items()
-    }
-
-
-def _comparison(step: "Step") -> Comparison:
+def _comparison(step: Step) -> Comparison:
     return Comparison(
         first=step.second,
         second=step.first,
@@ -200,14 +188,12 @@ def _comparison(step: "Step") -> Comparison:
     )
 
 
-def _figure(
-    title: str, x: str, curves: "Sequence[Curve]", *, y: str = "success", log: bool = False
-) -> Figure:
+def _figure(title: str, x: str, curves: Sequence[Curve], *, y: str = "success", log: bool = False) -> Figure:
     series = tuple(Series(curve.label, tuple(_points(curve))) for curve in curves)
     return Figure(title, x, y, series, percent=True, log_x=log)
 
 
-def _points(curve: "Curve") -> Iterator[Point]:
+def _points(curve: Curve) -> Iterator[Point]:
     for place, metric in curve.points:
         found = estimate_of(metric)
         if found is not None:

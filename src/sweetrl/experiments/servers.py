@@ -10,8 +10,9 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from sweetrl.cli import children, console
 from sweetrl.errors import UsageError
+from sweetrl.experiments import processes
+from sweetrl.experiments.events import Listener, ServerStarting
 from sweetrl.settings import ServerSettings
 
 POLL_SECONDS = 0.2
@@ -24,21 +25,21 @@ FAREWELL_SECONDS = 30.0
 
 
 @contextlib.contextmanager
-def running(wanted: tuple[ServerSettings, ...], folder: Path) -> Iterator[None]:
+def running(wanted: tuple[ServerSettings, ...], folder: Path, report: Listener) -> Iterator[None]:
     """Keep the programs running during the block; what they say goes to `folder`/server-N.log."""
     with contextlib.ExitStack() as stack:
         for number, settings in enumerate(wanted):
-            stack.enter_context(_running(settings, folder, folder / f"server-{number}.log"))
+            stack.enter_context(_running(settings, folder, folder / f"server-{number}.log", report))
         yield
 
 
 @contextlib.contextmanager
-def _running(settings: ServerSettings, folder: Path, log: Path) -> Iterator[None]:
+def _running(settings: ServerSettings, folder: Path, log: Path, report: Listener) -> Iterator[None]:
     command = settings.command.replace("{output}", str(folder))
-    console.note(f"starting: {command}")
+    report(ServerStarting(command))
     with log.open("ab") as sink:
         # In a session of its own, so that all its processes can be ended and none gets our Ctrl-C.
-        process = children.start(_ENDING_TOGETHER % command, output=sink, errors=sink, own_session=True)
+        process = processes.start(_ENDING_TOGETHER % command, output=sink, errors=sink, own_session=True)
     try:
         _await_ready(process, settings, log)
         yield

@@ -2,13 +2,14 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from sweetrl.errors import ConfigError, DataError
+from sweetrl.experiments.pipeline import Stage
+from sweetrl.records import unwritable, write_atomically
 from sweetrl.settings.words import same_command
-
-if TYPE_CHECKING:
-    from sweetrl.cli.road import Stage
 
 JOURNAL = "run.json"
 
@@ -17,8 +18,6 @@ class Journal:
     """Which stages are done, in a file of the run's folder."""
 
     def __init__(self, folder: Path) -> None:
-        from sweetrl.records import unwritable
-
         self._path = folder / JOURNAL
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -27,8 +26,6 @@ class Journal:
         self.entries = self._read()
 
     def _read(self) -> list[dict[str, Any]]:
-        import msgspec
-
         if not self._path.exists():
             return []
         try:
@@ -36,7 +33,7 @@ class Journal:
         except msgspec.DecodeError as error:
             raise DataError(f"not the journal of a run: {error}", path=self._path) from None
 
-    def has(self, stage: "Stage") -> bool:
+    def has(self, stage: Stage) -> bool:
         """Whether the stage is done; one that was done otherwise is an error."""
         entry = next((each for each in self.entries if each["stage"] == stage.name), None)
         if entry is None:
@@ -48,12 +45,8 @@ class Journal:
             )
         return True
 
-    def add(self, stage: "Stage", code: int, seconds: float) -> None:
+    def add(self, stage: Stage, code: int, seconds: float) -> None:
         """Note that the stage is done."""
-        import msgspec
-
-        from sweetrl.records import write_atomically
-
         self.entries.append(
             {
                 "stage": stage.name,

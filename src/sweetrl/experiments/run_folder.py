@@ -17,23 +17,23 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from sweetrl.cli.evaluate import METRICS
-from sweetrl.cli.figures import EXCUSED, LEAKS
-from sweetrl.cli.journal import JOURNAL
-from sweetrl.cli.studio import SCREENSHOTS
 from sweetrl.errors import DataError, UsageError
+from sweetrl.experiments.journal import JOURNAL
+from sweetrl.experiments.layout import CREDIT, EPISODES, METRICS, SCREENSHOTS, VERDICTS
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.records import RunCard, card_path, read_card, read_lines, read_records, unreadable
 from sweetrl.report.compose import Run
 from sweetrl.report.contents import Provenance, Training
+from sweetrl.tasks.dialogues import distinct_episodes
 from sweetrl.types import Episode, Metric, RunMetrics, Task, TurnCredit, Verdict
 
 T = TypeVar("T")
 
-EPISODES, VERDICTS, CREDIT = "episodes.jsonl", "verdicts.jsonl", "credit.jsonl"
 EVALUATION = "evaluation"
 LOG, CARD = "log.jsonl", "sweetrl.json"
-"""Of a trained model; `learning` defines them, and is too heavy to ask."""
+"""Files of a trained model; `learning` defines them, and is too heavy to import."""
+LEAKS, EXCUSED = "leaking_dialogues", "excused_replies"
+"""Metrics of fairness that a report shows, the second one where it is not zero."""
 _HASH = re.compile("[0-9a-f]{16,128}")
 _FACTS = ("method", "kind", "learning_rate", "beta", "nll", "batch_size", "epochs", "seed")
 
@@ -56,9 +56,7 @@ class _Dialogues:
         self._path = path
 
     def __iter__(self) -> Iterator[Episode]:
-        from sweetrl.cli.inputs import each_episode
-
-        return each_episode(self._path)
+        return distinct_episodes(self._path)
 
 
 def open_runs(words: Sequence[str]) -> "list[RunFolder]":

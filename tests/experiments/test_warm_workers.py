@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from conftest import Finished
-from sweetrl.cli import nursery, progress
+from sweetrl.cli.main import run
+from sweetrl.experiments import progress, warm_workers
 
 MAKE = ("tasks", "make", "mini-backend", "--n", "3", "--split", "train", "--seed", "0")
 
@@ -20,7 +21,7 @@ MAKE = ("tasks", "make", "mini-backend", "--n", "3", "--split", "train", "--seed
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is loaded beforehand does not matter here."""
-    monkeypatch.setattr(nursery, "STACK", "sweetrl.errors")
+    monkeypatch.setattr(warm_workers, "STACK", "sweetrl.errors")
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def until(is_so: Callable[[], bool]) -> None:
 def test_a_fork_does_what_the_command_does(tmp_path: Path, sweetrl: Callable[..., Finished]) -> None:
     log, made = tmp_path / "stage.log", tmp_path / "forked.jsonl"
     log.write_text("before\n")
-    fork = nursery.start([*MAKE, "-o", str(made)], log=log, variables={})
+    fork = warm_workers.start(run, [*MAKE, "-o", str(made)], log=log, variables={})
     assert fork is not None
     assert (fork.wait(), fork.poll()) == (0, 0)
     ordinary = sweetrl(*MAKE, "-o", tmp_path / "ordinary.jsonl")
@@ -56,7 +57,7 @@ def test_a_fork_does_what_the_command_does(tmp_path: Path, sweetrl: Callable[...
 
 
 def test_a_fork_fails_as_the_command_does(tmp_path: Path) -> None:
-    fork = nursery.start(["score", "--tasks", "absent.jsonl"], log=tmp_path / "log", variables={})
+    fork = warm_workers.start(run, ["score", "--tasks", "absent.jsonl"], log=tmp_path / "log", variables={})
     assert fork is not None
     assert fork.wait() == 2
     assert (tmp_path / "log").read_text().startswith("error: ")
@@ -65,7 +66,9 @@ def test_a_fork_fails_as_the_command_does(tmp_path: Path) -> None:
 def test_a_fork_has_its_variables_and_this_process_has_not(tmp_path: Path, silent: str) -> None:
     told = tmp_path / "told"
     variables = {progress.VARIABLE: str(told)}
-    fork = nursery.start(endless(silent, tmp_path / "run"), log=tmp_path / "log", variables=variables)
+    fork = warm_workers.start(
+        run, endless(silent, tmp_path / "run"), log=tmp_path / "log", variables=variables
+    )
     assert fork is not None
     until(told.exists)
     assert progress.VARIABLE not in os.environ
@@ -77,9 +80,10 @@ def test_a_fork_has_its_variables_and_this_process_has_not(tmp_path: Path, silen
 RUN = """
 import sys, time
 from pathlib import Path
-from sweetrl.cli import nursery
-nursery.STACK = "sweetrl.errors"
-fork = nursery.start(sys.argv[2:], log=Path(sys.argv[1]), variables={})
+from sweetrl.cli.main import run
+from sweetrl.experiments import warm_workers
+warm_workers.STACK = "sweetrl.errors"
+fork = warm_workers.start(run, sys.argv[2:], log=Path(sys.argv[1]), variables={})
 print(fork._process.pid, flush=True)
 time.sleep(600)
 """
@@ -87,19 +91,19 @@ time.sleep(600)
 
 def test_a_killed_run_takes_its_forks_with_it(tmp_path: Path, silent: str) -> None:
     words = [sys.executable, "-c", RUN, str(tmp_path / "log"), *endless(silent, tmp_path / "run")]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as run:
-        assert run.stdout is not None
-        fork = Path(f"/proc/{run.stdout.readline().strip()}")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        fork = Path(f"/proc/{parent.stdout.readline().strip()}")
         until((tmp_path / "run").exists)
         assert fork.exists()
-        run.kill()
+        parent.kill()
     until(lambda: not fork.exists())
 
 
 def test_where_there_is_a_gpu_nothing_is_forked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(nursery, "DRIVERS", ())
-    possible = nursery.is_possible()
+    monkeypatch.setattr(warm_workers, "DRIVERS", ())
+    possible = warm_workers.is_possible()
     assert possible == (sys.platform == "linux")
     (tmp_path / "driver").touch()
-    monkeypatch.setattr(nursery, "DRIVERS", (str(tmp_path / "driver"),))
-    assert not nursery.is_possible()
+    monkeypatch.setattr(warm_workers, "DRIVERS", (str(tmp_path / "driver"),))
+    assert not warm_workers.is_possible()

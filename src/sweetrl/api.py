@@ -1,0 +1,342 @@
+"""The stages as functions on records, for scripts and notebooks: what `import sweetrl` offers.
+
+A model, collaborator or critic is an object of yours or a name, as on the command line: `openai:MODEL@URL`,
+`hf:PATH_OR_ID`, `scripted:NAME`, `mini`. Tasks and episodes are records, or the file or source that has them. What a
+call opens it closes again; what `load_agent`, `load_collaborator` and `load_critic` open lives as long as the process.
+
+Every function that waits has an async twin (`rollout_async` ...). The plain one works inside a running event loop too:
+it runs in a loop of its own. Use an object that holds connections either with plain calls or with their twins.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import fields
+from functools import cache, wraps
+from importlib import import_module
+from inspect import Parameter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from sweetrl.dialogue.background import close_at_end, run_in_background
+from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
+from sweetrl.dialogue.rules import Rules
+from sweetrl.errors import UsageError
+from sweetrl.protocols import Agent, Collaborator, Scorer, TurnCritic
+from sweetrl.types import Episode, Kind, RunMetrics, Sampling, Shot, Task, TurnCredit, Verdict
+
+if TYPE_CHECKING:
+    from sweetrl.sandbox import Result
+
+Tasks = str | Path | Iterable[Task]
+Episodes = str | Path | Iterable[Episode]
+
+
+Arguments = ParamSpec("Arguments")
+T = TypeVar("T")
+
+
+def _plain(work: Callable[Arguments, Coroutine[Any, Any, T]]) -> Callable[Arguments, T]:
+    """The twin of an async function for code that does not await."""
+
+    @wraps(work)
+    def call(*arguments: Arguments.args, **options: Arguments.kwargs) -> T:
+        return run_in_background(work(*arguments, **options))
+
+    call.__name__ = call.__qualname__ = work.__name__.removesuffix("_async")
+    return call
+
+
+# ---------------------------------------------------------------- loading
+
+
+def load_tasks(source: Tasks) -> list[Task]:
+    """The tasks of a file, ours or published, or of a generator: `mini-backend:test:500`."""
+    from sweetrl.tasks.sources import read_tasks
+
+    return list(read_tasks(source) if isinstance(source, str | Path) else source)
+
+
+def load_episodes(path: Episodes, tasks: Tasks | None = None) -> list[Episode]:
+    """The dialogues of a file. Published ones name no task: give `tasks` to find theirs."""
+    from sweetrl.tasks.dialogues import read_episodes
+
+    if not isinstance(path, str | Path):
+        return list(path)
+    return list(read_episodes(Path(path), None if tasks is None else load_tasks(tasks)))
+
+
+def load_agent(
+    spec: str, tasks: Tasks, *, rules: Rules | None = None, sampling: Sampling | None = None
+) -> Agent:
+    """The agent of a name, with the prompt for these tasks; it samples at temperature 1 unless told otherwise."""
+    return _agent(spec, load_tasks(tasks), rules or Rules(), sampling, _kept())
+
+
+def load_collaborator(spec: str, tasks: Tasks, *, guard: bool = False) -> Collaborator:
+    """The collaborator of a name for these tasks; with `guard` it is asked again when a reply gives code away."""
+    return _collaborator(spec, load_tasks(tasks), _kept(), guard=guard)
+
+
+def load_critic(spec: str) -> TurnCritic:
+    """The critic in a folder, or of a name: `zero:hf:PATH`, `judge:MODEL`, `scripted:NAME`, `length`."""
+    return _critic(spec, _kept())
+
+
+# ---------------------------------------------------------------- the stages
+
+
+async def rollout_async(
+    tasks: Tasks,
+    agent: str | Agent,
+    collaborator: str | Collaborator | None = None,
+    *,
+    attempts: int = 1,
+    concurrency: int = 64,
+    seed: int = 0,
+    turn_limit: int = 10,
+    sampling: Sampling | None = None,
+    guard: bool = False,
+) -> list[Episode]:
+    """Run `attempts` dialogues on each task; without a collaborator the agent has one message, its answer.
+
+    The episodes come in the order of tasks and attempts. One that failed is among them, with its `failure`.
+    """
+    from sweetrl.dialogue.rollout import roll_out
+
+    known = load_tasks(tasks)
+    rules = Rules(turn_limit=turn_limit, single_turn=collaborator is None)
+    async with _models() as models:
+        speaker = _agent(agent, known, rules, sampling, models)
+        other = _collaborator(collaborator, known, models, guard=guard)
+        rolled = roll_out(
+            known, speaker, other, attempts=attempts, concurrency=concurrency, seed=seed, rules=rules
+        )
+        async with aclosing(rolled):
+            episodes = [episode async for episode in rolled]
+    order = {task.id: number for number, task in enumerate(known)}
+    return sorted(episodes, key=lambda each: (order[each.task_id], each.attempt))
+
+
+rollout = _plain(rollout_async)
+
+
+async def score_async(
+    tasks: Tasks, episodes: Episodes, *, scorer: Scorer | None = None, workers: int = 0
+) -> list[Verdict]:
+    """A verdict on each episode, in their order; an episode that failed, or that cannot be scored, has no reward.
+
+    Without a `scorer`, the one of the tasks. `workers`: how many answers at a time, one per core if 0.
+    """
+    from sweetrl.scoring.batches import score_in_order
+
+    known = {task.id: task for task in load_tasks(tasks)}
+    pairs = [(_task_of(each, known), each) for each in load_episodes(episodes, known.values())]
+    async with AsyncExitStack() as stack:
+        if scorer is None:
+            scorer = await stack.enter_async_context(open_scorer(known.values(), workers=workers))
+        verdicts = score_in_order(pairs, scorer, concurrency=workers or len(os.sched_getaffinity(0)))
+        return [verdict async for verdict in verdicts]
+
+
+score = _plain(score_async)
+
+
+def metrics(
+    tasks: Tasks, episodes: Episodes, verdicts: Iterable[Verdict], *, turn_limit: int = 10
+) -> RunMetrics:
+    """Success, reward, turns and more of a run, each with its 95 % interval."""
+    from sweetrl.evaluation.metrics import measure
+    from sweetrl.evaluation.tracking import fact_tracker
+
+    known = {task.id: task for task in load_tasks(tasks)}
+    stored = load_episodes(episodes, known.values())
+    return measure(known, stored, verdicts, tracker=fact_tracker(known), turn_limit=turn_limit)
+
+
+async def credit_async(
+    tasks: Tasks, episodes: Episodes, critic: str | TurnCritic, *, concurrency: int = 8
+) -> list[TurnCredit]:
+    """How much each turn of the dialogues brought them closer to the reference, in a critic's eyes, in order."""
+    from sweetrl.candidates.credit import credit_turns
+
+    known = {task.id: task for task in load_tasks(tasks)}
+    pairs = [(_task_of(each, known), each) for each in load_episodes(episodes, known.values())]
+    order = {episode.id: number for number, (_, episode) in enumerate(pairs)}
+    async with _models() as models:
+        ranked = credit_turns(pairs, _critic(critic, models), concurrency=concurrency)
+        async with aclosing(ranked):
+            credited = [each async for each in ranked]
+    return sorted(credited, key=lambda each: (order[each.episode_id], each.turn))
+
+
+credit = _plain(credit_async)
+
+
+def train(algorithm: str, *, model: str, output: str | Path, **settings: Any) -> Path:
+    """Train a model with an algorithm of `sweetrl train`, such as `dpo`, and give the folder that it is in.
+
+    `settings` are the options of `sweetrl train ALGORITHM`, with underscores: `learning_rate=1e-4`. Data (`episodes`,
+    `verdicts`, `pairs`, `tasks`) are files or lists of records. The same call again resumes what was interrupted.
+    """
+    with tempfile.TemporaryDirectory(prefix="sweetrl-") as folder:
+        given = {name: _as_file(Path(folder), name, value) for name, value in settings.items()}
+        _train(algorithm, model=model, output=Path(output), **given)
+    return Path(output)
+
+
+# ---------------------------------------------------------------- untrusted pages and code
+
+
+async def render_async(html: str) -> Shot:
+    """What a page looks like that nobody trusts, rendered offline: a PNG and the boxes of its elements."""
+    from sweetrl.browser import BrowserPool
+
+    async with BrowserPool(workers=1) as browsers:
+        return await browsers.render(html)
+
+
+render = _plain(render_async)
+
+
+async def run_code_async(source: str, *calls: str) -> "list[Result]":
+    """Run Python that nobody trusts in the sandbox: for each call a `Returned` with its `value`, or what went wrong."""
+    from sweetrl.sandbox import Program, Sandbox
+
+    with Sandbox() as sandbox:
+        return await asyncio.to_thread(sandbox.run, Program(sources=(source,), calls=calls))
+
+
+run_code = _plain(run_code_async)
+
+
+# ---------------------------------------------------------------- names to objects
+
+
+@cache
+def _kept() -> Models:
+    """What lives as long as the process."""
+    models = _new_models()
+    close_at_end(models)
+    return models
+
+
+@asynccontextmanager
+async def _models() -> AsyncIterator[Models]:
+    """What lives as long as one call."""
+    models = _new_models()
+    try:
+        yield models
+    finally:
+        await models.close()
+
+
+def _new_models() -> Models:
+    from sweetrl.models import EndpointOptions, Meter
+
+    return Models(EndpointOptions(), Meter())
+
+
+def _agent(
+    agent: str | Agent, tasks: list[Task], rules: Rules, sampling: Sampling | None, models: Models
+) -> Agent:
+    if not isinstance(agent, str):
+        return agent
+    return build_agent(_settings(agent, sampling or Sampling()), _only_kind(tasks), rules, models, tasks)[0]
+
+
+def _collaborator(
+    collaborator: str | Collaborator | None, tasks: list[Task], models: Models, *, guard: bool
+) -> Collaborator:
+    from sweetrl.browser.session import BrowserSession
+    from sweetrl.dialogue.collaborators import COLLABORATOR_SAMPLING
+    from sweetrl.dialogue.guard import GuardedCollaborator
+    from sweetrl.evaluation.leaks import leaks_code
+
+    if isinstance(collaborator, str) or collaborator is None:
+        browsers = BrowserSession()
+        models.close_too(browsers)
+        chosen = None if collaborator is None else _settings(collaborator, COLLABORATOR_SAMPLING)
+        collaborator, _ = build_collaborator(chosen, _only_kind(tasks), tasks, models, browsers)
+    return GuardedCollaborator(collaborator, leaks_code) if guard else collaborator
+
+
+def _settings(spec: str, sampling: Sampling) -> ModelSettings:
+    from sweetrl.models import FREE
+
+    return ModelSettings(spec, sampling, FREE)
+
+
+def _only_kind(tasks: Iterable[Task]) -> Kind:
+    kinds = {task.kind for task in tasks}
+    if len(kinds) != 1:
+        raise UsageError(
+            "there are no tasks" if not kinds else "the tasks are of two kinds; take one at a time"
+        )
+    return kinds.pop()
+
+
+@asynccontextmanager
+async def open_scorer(tasks: Iterable[Task], *, workers: int = 0) -> AsyncIterator[Scorer]:
+    """The scorer of these tasks, for as long as the block lasts."""
+    from sweetrl.settings import ScorerSettings
+
+    settings = ScorerSettings(workers=workers)
+    bench = _command_line("judging").opened_bench(_only_kind(tasks), settings, screenshots=None)
+    with bench as backend:
+        async with backend.opened() as scorer:
+            yield scorer
+
+
+def _task_of(episode: Episode, tasks: dict[str, Task]) -> Task:
+    if episode.task_id not in tasks:
+        raise UsageError(f"{episode.id} is on a task that is not among those given; are these its tasks?")
+    return tasks[episode.task_id]
+
+
+def _as_file(folder: Path, name: str, value: Any) -> Any:
+    """Records as a file for the training; anything else as it is."""
+    import msgspec
+
+    if not isinstance(value, Iterable) or isinstance(value, str | Path):
+        return Path(value) if isinstance(value, str) and name in _FILES else value
+    path = folder / f"{name}.jsonl"
+    path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in value))
+    return str(path) if name == "tasks" else path
+
+
+_FILES = {"episodes", "verdicts", "pairs"}
+
+
+# ---------------------------------------------------------------- what still lives in the command line
+
+
+def _command_line(module: str) -> Any:
+    """A module of `cli/` whose work is to move down; the one way up from here."""
+    return import_module(f"sweetrl.cli.{module}")
+
+
+def _critic(critic: str | TurnCritic, models: Models) -> TurnCritic:
+    if not isinstance(critic, str):
+        return critic
+    opened: TurnCritic = _command_line("critics").open_critic(critic, models)[0]
+    return opened
+
+
+def _train(name: str, *, model: str, output: Path, **settings: Any) -> None:
+    from sweetrl.learning.algorithms import algorithm_named
+
+    commands, algorithm = _command_line("train"), algorithm_named(name)
+    own = {each.name: each.default for each in commands.parameters_of(algorithm)}
+    if "turn_pairs" in own and "pairs" in settings:
+        settings["turn_pairs"] = settings.pop("pairs")
+    shared = {field.name for field in fields(commands.Common)}
+    if unknown := sorted(settings.keys() - own.keys() - shared):
+        raise UsageError(f"train {name} has no setting {unknown[0]!r}; see `sweetrl train {name} --help`")
+    common = {"quiet": True} | {key: value for key, value in settings.items() if key in shared}
+    values = own | {key: value for key, value in settings.items() if key in own}
+    if missing := [key for key, value in values.items() if value is Parameter.empty]:
+        raise UsageError(f"train {name} needs {missing[0].replace('turn_', '')}")
+    commands.load_training()(algorithm, commands.Common(model=model, output=output, **common), values)

@@ -1,0 +1,81 @@
+"""Writes the results of a study: `results.json`, a page with tables and plots, and `report.html`."""
+
+from pathlib import Path
+
+import msgspec
+
+from sweetrl.errors import DataError, UsageError
+from sweetrl.evaluation.gathered import gathered
+from sweetrl.evaluation.studies import StudyResults
+from sweetrl.experiments.journal import Journal
+from sweetrl.experiments.plan import Plan
+from sweetrl.experiments.study_report import REPORT, CreditDialogues, write_report
+from sweetrl.experiments.study_results import StudyReader, missing_points, points_of
+from sweetrl.records import write_atomically
+from sweetrl.report.study_page import study_page
+from sweetrl.settings import Study, current_settings
+
+RESULTS = "results.json"
+PAGE = "results.md"
+
+
+def write_results(study: Study, planned: Plan, credit: CreditDialogues) -> dict[str, str]:
+    """Write the results of what is done; the files by what they are.
+
+    `credit` tells the advantages of the turns that the report shows.
+    """
+    folder = Path(study.output)
+    begun = folder.is_dir()  # a journal would make it
+    finished = planned.finished(Journal(folder).has) if begun else None
+    if finished is None or not any(points_of(finished)):
+        raise UsageError(f"{folder}: nothing has been evaluated yet, so there is nothing to report")
+    results = StudyReader(study, finished).results(missing=tuple(missing_points(study, planned, finished)))
+    _write(results, folder / RESULTS)
+    page = folder / PAGE if study.page is None else Path(study.page)
+    _write_page(results if study.page is None else _gather(results, page.with_suffix(".json")), page)
+    written = {"results": str(folder / RESULTS), "page": str(page)}
+    if results.methods:
+        written["report"] = str(write_report(study, finished, results, credit))
+    return written
+
+
+def written_results(study: Study) -> StudyResults | None:
+    """The results that are there, if they and their report are those of this study."""
+    folder = Path(study.output)
+    if not all((folder / name).is_file() for name in (RESULTS, REPORT)):
+        return None
+    try:
+        results = msgspec.json.decode((folder / RESULTS).read_bytes(), type=StudyResults)
+    except msgspec.DecodeError:
+        return None
+    own = msgspec.json.decode(msgspec.json.encode(study))
+    return results if results.settings == own else None
+
+
+def _write(results: StudyResults, path: Path) -> None:
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(results)) + b"\n")
+
+
+def _gather(results: StudyResults, path: Path) -> StudyResults:
+    """The results merged with those of earlier runs, which are kept beside the page."""
+    if path.exists():
+        try:
+            earlier = msgspec.json.decode(path.read_bytes(), type=StudyResults)
+        except msgspec.DecodeError as error:
+            raise DataError(f"not the results of a study: {error}; move it away", path=path) from None
+        earlier = msgspec.structs.replace(earlier, settings=current_settings(earlier.settings))
+        results = gathered(results, earlier)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(results, path)
+    return results
+
+
+def _write_page(results: StudyResults, page: Path) -> None:
+    """The page, and its plots in a folder of the same name."""
+    plots = page.with_suffix("")
+    text, pictures = study_page(results, plots.name)
+    for name, picture in pictures.items():
+        plots.mkdir(parents=True, exist_ok=True)
+        write_atomically(plots / name, picture.encode())
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(page, text.encode())
