@@ -34,9 +34,10 @@ from sweetrl.learning.batches import Example, collate  # noqa: E402
 from sweetrl.learning.checkpoints import RunFolder, TrainingCard  # noqa: E402
 from sweetrl.learning.datasets import Dataset, Encoding, turn_pairs  # noqa: E402
 from sweetrl.learning.loading import load_model, load_tokenizer  # noqa: E402
-from sweetrl.learning.settings import Method, TrainingSettings  # noqa: E402
+from sweetrl.learning.run_options import Housekeeping  # noqa: E402
+from sweetrl.learning.settings import TrainingSettings  # noqa: E402
 from sweetrl.learning.tokens import DialogueEncoder  # noqa: E402
-from sweetrl.learning.trainer import Housekeeping, TurnTrainer, with_reference  # noqa: E402
+from sweetrl.learning.trainer import TurnTrainer, with_reference  # noqa: E402
 from sweetrl.types import Message, Role, TurnPair  # noqa: E402
 
 RATE, BETA = 1e-5, 0.1
@@ -143,7 +144,7 @@ class Stopwatch(TrainerCallback):
 def ours(work: Work, *, branch: bool = True, tokens_per_pass: int = 8192) -> float:
     """Seconds for all steps."""
     settings = TrainingSettings(
-        method=Method.POLICY,
+        algorithm="policy",
         epochs=1,
         batch_size=work.batch,
         learning_rate=RATE,

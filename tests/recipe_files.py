@@ -23,7 +23,7 @@ def write_recipe(folder: Path) -> Path:
     path = folder / "recipe.toml"
     path.write_text(f"""
 output = "{folder}/run"
-method = "sweet"
+algorithm = "sweet"
 [tasks]
 train = "{folder}/tasks.jsonl"
 test = "{folder}/tasks.jsonl"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import fields
 
-from sweetrl.experiments.pipeline import NAMES
+from sweetrl.experiments.pipeline import stage_names
 from sweetrl.settings import Recipe, TrainSettings
 
 PAGE = (Path(__file__).parent.parent / "docs/recipes.md").read_text()
@@ -15,7 +15,7 @@ def sections() -> dict[str, set[str]]:
     """The keys of each section, as the page lists them."""
     rows = re.findall(r"^\| (`\[.*?|\(top\)) \| (.*) \|$", PAGE, re.MULTILINE)
     return {
-        name: set(re.findall(r"`(\w+)`", keys.replace("`sweet`, `dpo`, `rft`, `none`", "")))
+        name: set(re.findall(r"`(\w+)`", keys.replace("`sweet`, `kto`, `dpo`, `rft`, `none`", "")))
         for names, keys in rows
         for name in (re.findall(r"\w+", names))
     }
@@ -36,4 +36,4 @@ def test_every_key_of_a_section_is_described() -> None:
 
 
 def test_every_stage_is_described() -> None:
-    assert {name for name in NAMES if f"`{name}`" not in PAGE} == set()
+    assert {name for name in stage_names() if f"`{name}`" not in PAGE} == set()

@@ -7,7 +7,7 @@ from sweetrl.settings import Recipe, load_recipe
 
 LEAST = """
 output = "run"
-method = "none"
+algorithm = "none"
 [tasks]
 train = "tasks.jsonl"
 [agent]
@@ -102,9 +102,13 @@ def test_a_file_that_is_no_toml_is_a_fault(recipe: Path, tmp_path: Path) -> None
     assert "not valid TOML" in complaint(recipe)
 
 
-def test_a_policy_needs_a_model_and_the_paper_s_method_a_critic(recipe: Path) -> None:
-    assert "add a section [policy]" in complaint(recipe, "method=dpo")
-    assert "needs a critic" in complaint(recipe, "method=sweet", "policy.model=m")
-    both = ("method=sweet", "policy.model=m", "critic.model=m", "candidates.critic=zero:hf:m")
-    assert "needs a critic" in complaint(recipe, *both)
-    assert isinstance(load_recipe(recipe, both[:3]), Recipe)
+def test_a_policy_needs_a_model(recipe: Path) -> None:
+    assert "add a section [policy]" in complaint(recipe, "algorithm=dpo")
+    assert isinstance(load_recipe(recipe, ["algorithm=dpo", "policy.model=m"]), Recipe)
+
+
+def test_the_first_edition_called_the_algorithm_a_method(recipe: Path) -> None:
+    recipe.write_text(LEAST.replace("algorithm =", "method ="))
+    assert load_recipe(recipe).algorithm == "none"
+    assert load_recipe(recipe, ["method=rft", "policy.model=m"]).algorithm == "rft"
+    assert load_recipe(recipe, ["algorithm=rft", "policy.model=m"]).algorithm == "rft"

@@ -19,19 +19,19 @@ model = "colleague"
 [critic]
 prompt = "privileged-mini"
 learning_rate = 1e-3
-blind = true
+no_reference = true
 [turn_pairs]
 pairs = 2
 [policy]
 epochs = 3
 beta = 0.5
 [critics.sweet]
-blind = false
+no_reference = false
 [critics.other]
 [methods.base]
-learner = "none"
+algorithm = "none"
 [methods.sweet]
-learner = "sweet"
+algorithm = "sweet"
 critic = "sweet"
 policy = { beta = 1.0 }
 """
@@ -63,7 +63,7 @@ def test_methods_and_critics_inherit_what_they_do_not_say(file: Path) -> None:
     assert (study.methods["sweet"].policy.beta, study.methods["sweet"].policy.epochs) == (1.0, 3)
     assert study.methods["base"].policy.beta == 0.5
     assert study.methods["sweet"].turn_pairs.pairs == 2
-    assert (study.critics["sweet"].blind, study.critics["other"].blind) == (False, True)
+    assert (study.critics["sweet"].no_reference, study.critics["other"].no_reference) == (False, True)
     assert study.critics["sweet"].learning_rate == 1e-3
 
 
@@ -87,21 +87,25 @@ def test_all_seeds_share_the_tasks_that_they_are_evaluated_on(file: Path) -> Non
             "methods.sweet.critic=swet",
             "methods.sweet.critic: there is no 'swet' to take; did you mean 'sweet'?",
         ),
-        ("methods.sweet.critic=", "methods.sweet: the learner 'sweet' needs a critic"),
-        ("methods.base.critic=sweet", "methods.base: the learner 'none' has no use for a critic"),
         (
             "methods.sweet.against=bas",
             "methods.sweet.against: there is no 'bas' to take; did you mean 'base'?",
         ),
-        ("methods.sweet.start=base", "methods.sweet.start: 'base' is not a method before it that trains"),
-        ("methods.sweet.start=rtf", "methods.sweet.start: there is no 'rtf' to take; there are none"),
-        ("methods.base.start=sweet", "methods.base: the learner 'none' has no use for a start"),
-        ('methods.x={learner="dop"}', "methods.x.learner: Invalid enum value 'dop'"),
-        ("methods.x={}", "methods.x.learner: missing"),
+        (
+            "methods.sweet.init_from=base",
+            "methods.sweet.init_from: 'base' is not a method before it that trains",
+        ),
+        (
+            "methods.sweet.init_from=rtf",
+            "methods.sweet.init_from: there is no 'rtf' to take; there are none",
+        ),
+        ("methods.base.init_from=sweet", "methods.base: the algorithm 'none' has no use for init_from"),
+        ('methods.x={algorithm=""}', "methods.x.algorithm: Expected `str` of length >= 1"),
+        ("methods.x={}", "methods.x.algorithm: missing"),
         ("methods={}", "methods: there are none"),
         ("methods.base=3", "methods.base: Expected `object`"),
         ("methods.base.policy.beta=0", "methods.base.policy.beta: Expected `float` > 0"),
-        ("method.base.learner=none", "method: unknown, did you mean methods?"),
+        ("method.base.algorithm=none", "method: unknown, did you mean methods?"),
         ("critics.A={}", "critics.A: a name is a folder"),
         ("critics.sweet.lerning_rate=1", "critics.sweet.lerning_rate: unknown, did you mean learning_rate?"),
         ("seeds=0", "seeds: Expected `int` >= 1"),
@@ -122,6 +126,16 @@ def test_what_is_wrong_is_named_by_its_key(file: Path, change: str, said: str) -
     assert said in complaint(file, change)
 
 
+def test_the_words_of_the_first_edition_are_still_read(file: Path) -> None:
+    more = '[methods.more]\nlearner = "sweet"\ncritic = "sweet"\nstart = "sweet"\n'
+    file.write_text(LEAST.replace("algorithm =", "learner =") + more)
+    study = load_study(file)
+    assert [each.algorithm for each in study.methods.values()] == ["none", "sweet", "sweet"]
+    assert study.methods["more"].init_from == "sweet"
+    assert load_study(file, ["methods.more.start="]).methods["more"].init_from is None
+    assert load_study(file, ["methods.base.algorithm=rft"]).methods["base"].algorithm == "rft"
+
+
 def test_an_oracle_cannot_judge_dialogues_that_it_did_not_replay(file: Path) -> None:
     oracle = ("critics.o.replays=2", 'best_of={n=[2], critics=["o"]}')
     assert "best_of.critics: there is no 'o' to take" in complaint(file, *oracle)
@@ -138,7 +152,7 @@ def test_all_faults_are_told_at_once(file: Path) -> None:
 def test_a_file_has_what_it_extends_but_for_what_it_says_itself(file: Path) -> None:
     other = file.parent / "other.toml"
     other.write_text(
-        'extends = "study.toml"\nseeds = 2\n[policy]\nbeta = 7.0\n[methods.dpo]\nlearner = "dpo"\n'
+        'extends = "study.toml"\nseeds = 2\n[policy]\nbeta = 7.0\n[methods.dpo]\nalgorithm = "dpo"\n'
     )
     study = load_study(other)
     assert (study.seeds, study.output) == (2, "run")

@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import fields
 from functools import cache, wraps
 from importlib import import_module
-from inspect import signature
+from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -83,7 +83,7 @@ def load_collaborator(spec: str, tasks: Tasks, *, guard: bool = False) -> Collab
 
 
 def load_critic(spec: str) -> TurnCritic:
-    """The critic in a folder, or of a name: `zero:hf:PATH`, `judge:MODEL`, `scripted:NAME`."""
+    """The critic in a folder, or of a name: `zero:hf:PATH`, `judge:MODEL`, `scripted:NAME`, `length`."""
     return _critic(spec, _kept())
 
 
@@ -178,7 +178,7 @@ credit = _plain(credit_async)
 
 
 def train(algorithm: str, *, model: str, output: str | Path, **settings: Any) -> Path:
-    """Train a model with `rft`, `dpo`, `critic` or `policy`, and give the folder that it is in.
+    """Train a model with an algorithm of `sweetrl train`, such as `dpo`, and give the folder that it is in.
 
     `settings` are the options of `sweetrl train ALGORITHM`, with underscores: `learning_rate=1e-4`. Data (`episodes`,
     `verdicts`, `pairs`, `tasks`) are files or lists of records. The same call again resumes what was interrupted.
@@ -325,19 +325,18 @@ def _critic(critic: str | TurnCritic, models: Models) -> TurnCritic:
     return opened
 
 
-def _train(algorithm: str, *, model: str, output: Path, **settings: Any) -> None:
-    commands = _command_line("train")
-    if algorithm not in _ALGORITHMS:
-        raise UsageError(f"there is no algorithm {algorithm!r}; there are {', '.join(_ALGORITHMS)}")
-    body = getattr(commands, algorithm)
-    own, shared = signature(body).parameters.keys(), {field.name for field in fields(commands.Common)}
-    if unknown := sorted(settings.keys() - own - shared):
-        raise UsageError(
-            f"train {algorithm} has no setting {unknown[0]!r}; see `sweetrl train {algorithm} --help`"
-        )
-    common = {"quiet": True} | {name: value for name, value in settings.items() if name in shared}
-    given = {name: value for name, value in settings.items() if name in own}
-    body(**given, common=commands.Common(model=model, output=output, **common))
+def _train(name: str, *, model: str, output: Path, **settings: Any) -> None:
+    from sweetrl.learning.algorithms import algorithm_named
 
-
-_ALGORITHMS = ("rft", "dpo", "critic", "policy")
+    commands, algorithm = _command_line("train"), algorithm_named(name)
+    own = {each.name: each.default for each in commands.parameters_of(algorithm)}
+    if "turn_pairs" in own and "pairs" in settings:
+        settings["turn_pairs"] = settings.pop("pairs")
+    shared = {field.name for field in fields(commands.Common)}
+    if unknown := sorted(settings.keys() - own.keys() - shared):
+        raise UsageError(f"train {name} has no setting {unknown[0]!r}; see `sweetrl train {name} --help`")
+    common = {"quiet": True} | {key: value for key, value in settings.items() if key in shared}
+    values = own | {key: value for key, value in settings.items() if key in own}
+    if missing := [key for key, value in values.items() if value is Parameter.empty]:
+        raise UsageError(f"train {name} needs {missing[0].replace('turn_', '')}")
+    commands.load_training()(algorithm, commands.Common(model=model, output=output, **common), values)

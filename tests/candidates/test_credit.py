@@ -5,7 +5,7 @@ import pytest
 
 from candidates.stored import episode, task
 from sweetrl.candidates.credit import credit_turns
-from sweetrl.candidates.scripted import ScriptedCritic
+from sweetrl.critics.scripted import ScriptedCritic
 from sweetrl.errors import ModelError
 from sweetrl.types import Failure, Message, Task, TokenCredit, TurnCredit
 

@@ -6,7 +6,7 @@ import pytest
 from candidates.stored import episode, task
 from sweetrl.candidates import rank
 from sweetrl.candidates.rank import best_candidate, rank_candidates
-from sweetrl.candidates.scripted import ScriptedCritic
+from sweetrl.critics.scripted import ScriptedCritic
 from sweetrl.errors import DataError, ModelError, StageError
 from sweetrl.protocols import Choice
 from sweetrl.types import CandidateSet, Failure, Message, Task

@@ -68,7 +68,7 @@ def test_faults_of_a_recipe_are_one_line(sweetrl: Sweetrl, recipe: Path) -> None
 def short(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, tuple[str, ...]]:
     """A recipe whose stages all exist without a trainer: evaluate an agent, here cut to its first stage."""
     monkeypatch.setattr(run, "stages", lambda loaded: stages(loaded)[:1])
-    return recipe, ("run", str(recipe), "--set", "method=none")
+    return recipe, ("run", str(recipe), "--set", "algorithm=none")
 
 
 def test_stages_run_and_are_not_run_again(sweetrl: Sweetrl, short: tuple[Path, tuple[str, ...]]) -> None:
@@ -200,7 +200,7 @@ def test_a_server_that_does_not_come_up_is_one_line(
 @pytest.fixture
 def endless(recipe: Path) -> Iterator["subprocess.Popen[str]"]:
     """A run in the middle of a stage that would take very long, in a session of its own."""
-    changes = ("--set", "method=none", "--set", "evaluation.attempts=9000")
+    changes = ("--set", "algorithm=none", "--set", "evaluation.attempts=9000")
     words = [sys.executable, "-m", "sweetrl", "run", str(recipe), *changes]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         written = recipe.parent / "run" / "evaluation" / "episodes.jsonl"

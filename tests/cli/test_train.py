@@ -28,7 +28,7 @@ def seed_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_llama(tmp_path_factory.mktemp("seed"))
 
 
-@pytest.mark.parametrize("method", ["rft", "dpo", "critic", "policy"])
+@pytest.mark.parametrize("method", ["rft", "dpo", "critic", "policy", "kto"])
 def test_every_method_leaves_a_finished_model(sweetrl, files: Files, seed_model, tmp_path, method) -> None:
     output = tmp_path / "trained"
     options = ["--model", seed_model, *files.options(method), *QUICK, "-o", output]
@@ -57,15 +57,15 @@ def test_answers_that_succeeded_can_be_imitated_beside_pairs(
     if method == "policy":
         outcomes += ["--episodes", files.episodes]
     imitated, plain = tmp_path / "imitated", tmp_path / "plain"
-    assert sweetrl("train", method, *options, "--imitation", "1", *outcomes, "-o", imitated).code == 0
+    assert sweetrl("train", method, *options, "--sft-weight", "1", *outcomes, "-o", imitated).code == 0
     assert sweetrl("train", method, *options, "-o", plain).code == 0
     with_answers, without = (json.loads((each / "sweetrl.json").read_text()) for each in (imitated, plain))
     assert with_answers["examples"] == without["examples"] + 6
     assert sorted(with_answers["data"]) == sorted({*without["data"], "episodes", "verdicts"})
-    for wrong in (["--imitation", "1"], outcomes):
+    for wrong in (["--sft-weight", "1"], outcomes):
         finished = sweetrl("train", method, *options, *wrong, "-o", tmp_path / "wrong")
         assert (finished.code, finished.err.count("\n")) == (2, 1)
-        assert "--imitation" in finished.err
+        assert "--sft-weight" in finished.err
 
 
 def test_a_blind_critic_is_told_nothing(sweetrl, files: Files, seed_model, tmp_path) -> None:

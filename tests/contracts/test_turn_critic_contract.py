@@ -10,15 +10,18 @@ import torch
 from transformers import LlamaForCausalLM
 
 from models.tiny_llama import tiny_config, tiny_tokenizer
-from sweetrl.candidates.judge import JudgeCritic
-from sweetrl.candidates.scripted import critic_named
+from sweetrl.critics import open_critic
+from sweetrl.critics.batched import Reading
+from sweetrl.critics.head import HeadCritic
+from sweetrl.critics.judge import JudgeCritic
+from sweetrl.critics.log_ratio import LogRatioCritic
+from sweetrl.critics.scripted import critic_named
 from sweetrl.domains.backend.domain import BACKEND
 from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.errors import ModelError
-from sweetrl.learning.critics import HeadCritic, LogRatioCritic, Reading, tell_secret
+from sweetrl.learning.critic_cards import tell_secret
 from sweetrl.learning.heads import add_score_head
-from sweetrl.learning.losses import Normalisation
-from sweetrl.learning.settings import CriticKind
+from sweetrl.learning.settings import CriticKind, Normalisation
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.models.scripted import ScriptedModel
 from sweetrl.protocols import BatchCritic, Choice, TokenCritic, TurnCritic
@@ -65,6 +68,7 @@ def log_ratio_critic() -> TurnCritic:
 
 CRITICS: dict[str, Callable[[], TurnCritic]] = {
     "scripted": lambda: critic_named("overlap"),
+    "length": lambda: open_critic("length"),
     "judge": lambda: JudgeCritic(ScriptedModel(opinionated)),
     "log ratio": log_ratio_critic,
     "plain reference": lambda: LogRatioCritic(

@@ -56,19 +56,19 @@ max_steps = 2
 save_every = 1
 [critics.sweet]
 [methods.base]
-learner = "none"
+algorithm = "none"
 [methods.dpo]
 label = "DPO"
-learner = "dpo"
+algorithm = "dpo"
 """
 RFT = """
 [methods.rft]
-learner = "rft"
+algorithm = "rft"
 """
 SWEET = """
 [methods.sweet]
 label = "SWEET-RL"
-learner = "sweet"
+algorithm = "sweet"
 critic = "sweet"
 """
 PARTS = """
@@ -78,11 +78,11 @@ use = "zero:mini"
 replays = 2
 turns = 4
 [methods.oracle]
-learner = "sweet"
+algorithm = "sweet"
 critic = "oracle"
 table = "ablations"
 [methods.again]
-learner = "none"
+algorithm = "none"
 table = "ablations"
 against = "dpo"
 [best_of]
@@ -241,7 +241,7 @@ UNTRAINED = """
 use = "zero:mini"
 [methods.again]
 label = "once more"
-learner = "none"
+algorithm = "none"
 table = "ablations"
 [best_of]
 n = [2]
@@ -254,7 +254,7 @@ def test_parts_and_seeds_that_are_not_done_are_named_and_in_no_figure(
     sweetrl: Sweetrl, tmp_path: Path
 ) -> None:
     recipe = written(tmp_path, UNTRAINED)
-    without_dpo = ("--set", "methods={base={learner='none'}, again={learner='none', table='ablations'}}")
+    without_dpo = ("--set", "methods={base={algorithm='none'}, again={algorithm='none', table='ablations'}}")
     command = ("run", recipe, *without_dpo)
     nothing = sweetrl(*command, "--report-only")
     assert (nothing.code, "nothing has been evaluated yet" in nothing.err) == (2, True)
@@ -278,7 +278,7 @@ def test_parts_and_seeds_that_are_not_done_are_named_and_in_no_figure(
 @pytest.mark.usefixtures("in_this_process")
 def test_a_page_keeps_what_an_earlier_run_measured(sweetrl: Sweetrl, tmp_path: Path) -> None:
     page = tmp_path / "docs" / "study.md"
-    methods = "methods={base={learner='none'}, again={learner='none', table='ablations'}}"
+    methods = "methods={base={algorithm='none'}, again={algorithm='none', table='ablations'}}"
     command = ("run", written(tmp_path, UNTRAINED), "--set", methods, "--set", f"page={page}")
     assert sweetrl(*command, "--only", "methods").code == 0
     shutil.rmtree(tmp_path / "run")

@@ -176,7 +176,7 @@ def test_a_critic_that_sees_is_trained_and_used_like_any_other(done, designers, 
     ("words", "complaint"),
     [
         (("--vision",), "give --kind regression too"),
-        (("--vision", "--kind", "regression", "--blind"), "leave out --vision or --blind"),
+        (("--vision", "--kind", "regression", "--no-reference"), "leave out --vision or --no-reference"),
     ],
 )
 def test_what_does_not_go_with_sight_is_refused(sweetrl, tmp_path, words, complaint) -> None:

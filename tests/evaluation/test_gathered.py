@@ -27,10 +27,10 @@ SETTINGS: dict[str, Any] = {
     "tasks": {"train": "t"},
     "critics": {"sweet": {"epochs": 2}, "blind": {"blind": True}},
     "methods": {
-        "base": {"learner": "none", "critic": None},
-        "dpo": {"learner": "dpo", "critic": None},
-        "sweet": {"learner": "sweet", "critic": "sweet"},
-        "blind": {"learner": "sweet", "critic": "blind"},
+        "base": {"algorithm": "none", "critic": None},
+        "dpo": {"algorithm": "dpo", "critic": None},
+        "sweet": {"algorithm": "sweet", "critic": "sweet"},
+        "blind": {"algorithm": "sweet", "critic": "blind"},
     },
     "best_of": {"n": [1, 4], "critics": ["sweet", "blind"]},
     "sizes": {"tasks": ["s"], "methods": ["dpo"]},
@@ -203,7 +203,7 @@ def test_other_settings_of_all_are_another_study(now: StudyResults, earlier: Stu
 
 
 def test_other_settings_of_one_method_leave_that_one_out(now: StudyResults, earlier: StudyResults) -> None:
-    methods = SETTINGS["methods"] | {"dpo": {"learner": "dpo", "critic": None, "epochs": 9}}
+    methods = SETTINGS["methods"] | {"dpo": {"algorithm": "dpo", "critic": None, "epochs": 9}}
     both = gathered(now, changed(earlier, methods=methods))
     assert list(both.methods) == ["base", "sweet", "blind"]
     assert [(each.first, each.second) for each in both.steps] == [("base", "sweet"), ("sweet", "blind")]
@@ -211,7 +211,7 @@ def test_other_settings_of_one_method_leave_that_one_out(now: StudyResults, earl
 
 
 def test_another_start_makes_another_method(now: StudyResults, earlier: StudyResults) -> None:
-    methods = {**SETTINGS["methods"], "dpo": {**SETTINGS["methods"]["dpo"], "start": "base"}}
+    methods = {**SETTINGS["methods"], "dpo": {**SETTINGS["methods"]["dpo"], "init_from": "base"}}
     now, earlier = (replace(each, settings={**SETTINGS, "methods": methods}) for each in (now, earlier))
     assert gathered(now, earlier).methods["dpo"] == earlier.methods["dpo"]
     methods = {**methods, "base": {**methods["base"], "policy": {"epochs": 3}}}

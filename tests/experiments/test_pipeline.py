@@ -1,5 +1,6 @@
 """The stages of a recipe: which there are, what they read and write, and that every command exists."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ from typer.core import TyperGroup
 
 from recipe_files import write_recipe
 from sweetrl.cli.commands import app
-from sweetrl.experiments.pipeline import NAMES, stages
+from sweetrl.errors import UsageError
+from sweetrl.experiments.pipeline import stage_names, stages
 from sweetrl.settings import load_recipe
 
 
@@ -48,9 +50,39 @@ def test_the_stages_of_the_paper_s_method_hang_together(recipe: Path) -> None:
     ],
 )
 def test_other_methods_need_fewer_stages(recipe: Path, method: str, wanted: list[str]) -> None:
-    planned = [stage.name for stage in stages(load_recipe(recipe, [f"method={method}"]))]
+    planned = [stage.name for stage in stages(load_recipe(recipe, [f"algorithm={method}"]))]
     assert planned == [*wanted, "evaluate"]
-    assert set(planned) <= set(NAMES)
+    assert set(planned) <= set(stage_names())
+
+
+def test_an_algorithm_that_learns_from_turn_pairs_needs_the_stages_that_make_them(recipe: Path) -> None:
+    kto, sweet = (
+        {stage.name: stage for stage in stages(load_recipe(recipe, [f"algorithm={name}"]))}
+        for name in ("kto", "sweet")
+    )
+    assert list(kto) == [name.replace("train-policy", "train-kto") for name in sweet]
+    assert kto["train-kto"].inputs == sweet["train-policy"].inputs
+
+
+def test_hyperparameters_of_one_algorithm_reach_its_command(recipe: Path) -> None:
+    changes = ["algorithm=kto", "policy={model='m', sft_weight=1, options={desirable_weight=1.5}}"]
+    words = stages(load_recipe(recipe, changes))[-2].arguments
+    assert words[words.index("--desirable-weight") + 1] == "1.5"
+    assert "--sft-weight" not in words
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["algorithm=swet"], "there is no algorithm 'swet'; did you mean 'sweet'?"),
+        (["algorithm=critic"], "trains a critic; choose one that trains a policy"),
+        (["algorithm=kto", "candidates={}", "critic="], "algorithm 'kto' needs a critic"),
+        (["critic.model=m", "candidates.critic=zero:hf:m"], "algorithm 'sweet' needs a critic: either"),
+    ],
+)
+def test_an_algorithm_that_cannot_be_planned_is_refused(recipe: Path, changes: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        stages(load_recipe(recipe, changes))
 
 
 def test_a_value_function_is_trained_without_pairs(recipe: Path) -> None:
@@ -86,11 +118,11 @@ def test_options_of_the_recipe_reach_the_commands(recipe: Path) -> None:
 
 
 EVERYTHING = (
-    "method=sweet",
+    "algorithm=sweet",
     "candidates={n=2, concurrency=3, rank_concurrency=1, judge_prompt='recipe.toml', judge_rounds=3}",
-    "critic={model='m', kind='value', normalisation='none', blind=true, plain_reference=true, shard=true}",
-    "policy={model='m', epochs=1, batch_size=2, learning_rate=1e-5, beta=1, nll=0.1, warmup=0.1, floor=0.1, "
-    "max_tokens=9, tokens_per_pass=9, max_steps=9, lora_rank=9, precision='float32', "
+    "critic={model='m', kind='value', normalisation='none', no_reference=true, plain_reference=true, shard=true}",
+    "policy={model='m', epochs=1, batch_size=2, learning_rate=1e-5, beta=1, nll_weight=0.1, warmup=0.1, "
+    "min_lr_ratio=0.1, max_tokens=9, tokens_per_pass=9, max_steps=9, lora_rank=9, precision='float32', "
     "gradient_checkpointing=true, shard=true, save_every=9}",
     "rollout={attempts=2, concurrency=3, turn_limit=4, guard=true}",
     "agent.prompt=recipe.toml",
@@ -100,14 +132,14 @@ EVERYTHING = (
 )
 
 
-@pytest.mark.parametrize("method", ["sweet", "dpo", "rft", "none"])
+@pytest.mark.parametrize("method", ["sweet", "kto", "dpo", "rft", "none"])
 def test_every_command_of_a_plan_takes_the_options_that_it_is_given(
     recipe: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(recipe.parent)
     commands: Any = typer.main.get_command(app)
     unknown = set()
-    for stage in stages(load_recipe(recipe, [*EVERYTHING, f"method={method}"])):
+    for stage in stages(load_recipe(recipe, [*EVERYTHING, f"algorithm={method}"])):
         command, words = commands, list(stage.arguments)
         while isinstance(command, TyperGroup) and words[0] in command.commands:
             command = command.commands[words.pop(0)]

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from conftest import CHECKOUT
 from sweetrl.cli.commands import app
+from sweetrl.errors import ConfigError
 from sweetrl.experiments.study_plan import PARTS, Plan, plan
 from sweetrl.settings import load_study
 
@@ -42,30 +43,30 @@ use = "zero:mini"
 replays = 2
 turns = 5
 [methods.base]
-learner = "none"
+algorithm = "none"
 [methods.rft]
-learner = "rft"
+algorithm = "rft"
 [methods.dpo]
-learner = "dpo"
+algorithm = "dpo"
 [methods.sweet]
-learner = "sweet"
+algorithm = "sweet"
 critic = "sweet"
 [methods.again]
-learner = "sweet"
+algorithm = "sweet"
 critic = "sweet"
 policy = {{ beta = 3.0 }}
 [methods.value]
-learner = "sweet"
+algorithm = "sweet"
 critic = "value"
 [methods.zero]
-learner = "sweet"
+algorithm = "sweet"
 critic = "zero"
 [methods.oracle]
-learner = "sweet"
+algorithm = "sweet"
 critic = "oracle"
 table = "ablations"
 [methods.alone]
-learner = "none"
+algorithm = "none"
 single_turn = true
 table = "ablations"
 [best_of]
@@ -100,6 +101,19 @@ def words(planned: Plan, name: str) -> tuple[str, ...]:
 def option(planned: Plan, name: str, option: str) -> str:
     arguments = words(planned, name)
     return arguments[arguments.index(option) + 1]
+
+
+def test_methods_that_cannot_be_planned_are_all_named(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.format(output=tmp_path / "run"))
+    wrong = ["methods.base.critic=sweet", "methods.sweet.critic=", "methods.rft.learner=rtf"]
+    with pytest.raises(ConfigError) as caught:
+        plan(load_study(path, wrong))
+    assert str(caught.value).split("; methods") == [
+        "methods.base: the algorithm 'none' has no use for a critic",
+        ".rft.algorithm: there is no algorithm 'rtf'; did you mean 'rft'?",
+        ".sweet: the algorithm 'sweet' needs a critic",
+    ]
 
 
 def test_what_methods_share_is_done_once_for_each_seed(planned: Plan) -> None:
@@ -254,7 +268,7 @@ def test_a_part_may_have_the_first_seeds_alone(tmp_path: Path) -> None:
 def test_a_method_that_starts_from_another_waits_for_its_policy_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     text = STUDY.format(output=tmp_path / "run")
-    path.write_text(text.replace('learner = "dpo"', 'learner = "dpo"\nstart = "rft"'))
+    path.write_text(text.replace('algorithm = "dpo"', 'algorithm = "dpo"\ninit_from = "rft"'))
     planned = plan(load_study(path))
     written: set[Path] = set()
     for stage in planned.stages:

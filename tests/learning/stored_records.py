@@ -125,6 +125,7 @@ class Files:
             "dpo": {"episodes": self.episodes, "pairs": self.pairs},
             "critic": {"episodes": self.episodes, "pairs": self.pairs, "tasks": self.tasks},
             "policy": {"pairs": self.turn_pairs},
+            "kto": {"pairs": self.turn_pairs},
         }[method] | {"agent-prompt": self.prompt}
         return [word for name, path in files.items() for word in (f"--{name}", path)]
 

@@ -9,12 +9,12 @@ from transformers import AutoModelForCausalLM
 
 from learning.stored_records import Records
 from models.tiny_llama import save_tiny_llama
+from sweetrl.learning.algorithms import objective
 from sweetrl.learning.batches import collate
 from sweetrl.learning.checkpoints import RunFolder, TrainingCard
 from sweetrl.learning.datasets import Dataset, Encoding, dialogue_pairs, turn_pairs
 from sweetrl.learning.loading import load_tokenizer
-from sweetrl.learning.objectives import objective
-from sweetrl.learning.settings import Method, TrainingSettings
+from sweetrl.learning.settings import TrainingSettings
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.learning.trainer import train
 from sweetrl.types import Message, Role
@@ -75,7 +75,7 @@ def trl_trainer(model: Path, rows: list[dict[str, Any]], folder: Path) -> Any:
 
 def our_card(model: Path, data: Dataset, folder: Path) -> TrainingCard:
     settings = TrainingSettings(
-        method=Method.POLICY,
+        algorithm="policy",
         epochs=1,
         batch_size=len(data.examples),
         learning_rate=RATE,
@@ -154,7 +154,7 @@ def test_only_what_the_agent_said_gets_a_gradient(model: Path) -> None:
     gradients = HiddenGradients(network)
     examples = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, encoding(model)).examples
     batch = collate(examples, pad=0)
-    settings = TrainingSettings(method=Method.DPO, nll=0.1)
+    settings = TrainingSettings(algorithm="dpo", nll=0.1)
     objective(settings)(network, batch).losses.sum().backward()
     reached = gradients.per_token().flatten()
     learnt = torch.zeros_like(reached, dtype=torch.bool)

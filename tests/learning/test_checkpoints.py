@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from sweetrl.errors import ConfigError, DataError, UsageError
+from sweetrl.learning.algorithms import default_settings
 from sweetrl.learning.checkpoints import (
     CARD,
     STAGING,
@@ -20,11 +21,10 @@ from sweetrl.learning.checkpoints import (
     readable_save_errors,
     write_training_card,
 )
-from sweetrl.learning.settings import Method, default_settings
 
 
 def card(**changes: object) -> TrainingCard:
-    settings = default_settings(Method.DPO, **changes)
+    settings = default_settings("dpo", **changes)
     return TrainingCard(model="seed", settings=settings, data={"pairs": "abc"}, examples=3, started="now")
 
 

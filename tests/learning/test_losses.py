@@ -6,7 +6,6 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from sweetrl.learning.losses import (
-    Normalisation,
     bradley_terry,
     dialogue_advantages,
     dpo,
@@ -15,6 +14,7 @@ from sweetrl.learning.losses import (
     turn_advantages,
     value_bce,
 )
+from sweetrl.learning.settings import Normalisation
 
 # Two dialogues: the first has turns of 2 and 8 tokens, the second one turn of 5.
 RATIOS = torch.tensor([1.0, 2.0, -3.0])

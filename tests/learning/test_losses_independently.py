@@ -16,6 +16,7 @@ from transformers import LlamaForCausalLM
 from learning.chat_templates import END_OF_TURN, TEMPLATES, tokenizer_with
 from learning.stored_records import Records
 from models.tiny_llama import tiny_config
+from sweetrl.learning.algorithms import algorithm_of, objective
 from sweetrl.learning.batches import Example, collate
 from sweetrl.learning.datasets import (
     Dataset,
@@ -26,10 +27,8 @@ from sweetrl.learning.datasets import (
     turn_pairs,
 )
 from sweetrl.learning.heads import add_score_head
-from sweetrl.learning.losses import Normalisation
-from sweetrl.learning.objectives import objective
 from sweetrl.learning.reference import reference_logprobs
-from sweetrl.learning.settings import CriticKind, Method, TrainingSettings
+from sweetrl.learning.settings import CriticKind, Normalisation, TrainingSettings
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.types import Episode, Message
 
@@ -120,7 +119,7 @@ def found(data: Dataset, model, **settings) -> dict[str, float]:
     """What the package minimises, all examples in one pass."""
     examples = data.examples
     options = TrainingSettings(**settings)
-    if options.needs_reference:
+    if algorithm_of(options).compares(options):
         sums = reference_logprobs(SEED_MODEL, examples, tokens_per_pass=4096)
         examples = [
             Example(each.id, each.chosen, each.rejected, group=each.group, branch=each.branch, reference=own)
@@ -143,7 +142,7 @@ def test_rejection_fine_tuning(template: str) -> None:
         for each in RECORDS.episodes.values()
         if each.attempt == 0
     }
-    assert found(data, POLICY, method=Method.RFT) == close(expected)
+    assert found(data, POLICY, algorithm="rft") == close(expected)
 
 
 @three_templates
@@ -155,7 +154,7 @@ def test_multi_turn_dpo(template: str) -> None:
         margin = sum(map(np.sum, by_hand.ratios(chosen))) - sum(map(np.sum, by_hand.ratios(rejected)))
         expected[pair.id] = soft(0.3 * margin) + 0.2 * mean_nll(by_hand.turns(POLICY, chosen))
     data = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, encoding(by_hand))
-    assert found(data, POLICY, method=Method.DPO, **PAIRS) == close(expected)
+    assert found(data, POLICY, algorithm="dpo", **PAIRS) == close(expected)
 
 
 def dialogue_advantage(turns: Sequence[np.ndarray], normalisation: Normalisation) -> float:
@@ -182,7 +181,7 @@ def test_the_critic_that_sees_the_reference(template: str, normalisation: Normal
         nll = mean_nll(by_hand.turns(POLICY, chosen, told))
         expected[pair.id] = soft(0.3 * better - 0.3 * worse) + 0.2 * nll
     data = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, encoding(by_hand, told=True), RECORDS.tasks)
-    losses = found(data, POLICY, method=Method.CRITIC, normalisation=normalisation, **PAIRS)
+    losses = found(data, POLICY, algorithm="critic", normalisation=normalisation, **PAIRS)
     assert losses == close(expected)
 
 
@@ -202,7 +201,7 @@ def test_turn_wise_dpo_with_answers_to_imitate(template: str) -> None:
     for each in successes:
         expected[f"{each.id} answer"] = 0.7 * mean_nll(by_hand.turns(POLICY, each)[-1:])
     data = turn_pairs(RECORDS.turn_pairs, encoding(by_hand), successes)
-    assert found(data, POLICY, method=Method.POLICY, imitation=0.7, **PAIRS) == close(expected)
+    assert found(data, POLICY, algorithm="policy", imitation=0.7, **PAIRS) == close(expected)
 
 
 def with_head() -> LlamaForCausalLM:
@@ -224,7 +223,7 @@ def test_the_regression_head(template: str) -> None:
         )
         expected[pair.id] = soft(better - worse)
     data = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, encoding(by_hand, told=True), RECORDS.tasks)
-    assert found(data, model, method=Method.CRITIC, kind=CriticKind.REGRESSION) == close(expected)
+    assert found(data, model, algorithm="critic", kind=CriticKind.REGRESSION) == close(expected)
 
 
 @three_templates
@@ -236,7 +235,7 @@ def test_the_value_head(template: str) -> None:
         logits = by_hand.head(model, CriticKind.VALUE, episode, told)
         expected[episode.id] = float(np.mean([soft(sign * logit) for logit in logits]))
     data = scored_dialogues(RECORDS.episodes, RECORDS.verdicts, encoding(by_hand, told=True), RECORDS.tasks)
-    assert found(data, model, method=Method.CRITIC, kind=CriticKind.VALUE) == close(expected)
+    assert found(data, model, algorithm="critic", kind=CriticKind.VALUE) == close(expected)
 
 
 def test_the_computation_by_hand_would_notice_another_mask() -> None:

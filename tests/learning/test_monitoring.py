@@ -10,15 +10,16 @@ import torch
 from learning.stored_records import Records
 from models.tiny_llama import save_tiny_llama
 from sweetrl.errors import DataError
+from sweetrl.learning.algorithms import default_settings, objective
 from sweetrl.learning.batches import Example, collate
 from sweetrl.learning.checkpoints import RunFolder, TrainingCard
 from sweetrl.learning.datasets import Dataset, Encoding, dialogue_pairs, successful_dialogues, turn_pairs
 from sweetrl.learning.loading import load_model, load_tokenizer
 from sweetrl.learning.monitoring import Monitor, hold_out, mean_turn_tokens, token_kl
-from sweetrl.learning.objectives import objective
-from sweetrl.learning.settings import Method, TrainingSettings, default_settings
+from sweetrl.learning.run_options import Housekeeping, Progress
+from sweetrl.learning.settings import TrainingSettings
 from sweetrl.learning.tokens import DialogueEncoder, EncodedSequence
-from sweetrl.learning.trainer import Housekeeping, Progress, train
+from sweetrl.learning.trainer import train
 
 RECORDS = Records(6)
 QUICK = {"learning_rate": 1e-2, "batch_size": 4, "epochs": 2, "max_tokens": 512}
@@ -31,25 +32,23 @@ def seed_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_llama(tmp_path_factory.mktemp("seed"))
 
 
-def examples(model: Path, method: Method) -> Dataset:
+def examples(model: Path, method: str) -> Dataset:
     encoding = Encoding(DialogueEncoder(load_tokenizer(str(model)), max_tokens=512), branch=True)
-    if method is Method.RFT:
+    if method == "rft":
         return successful_dialogues(RECORDS.episodes, RECORDS.verdicts, encoding)
-    if method is Method.POLICY:
+    if method == "policy":
         return turn_pairs(RECORDS.turn_pairs, encoding, RECORDS.episodes.values())
     return dialogue_pairs(RECORDS.pairs, RECORDS.episodes, encoding)
 
 
-def run(
-    model: Path, folder: Path, method: Method, housekeeping: Housekeeping, **changes: Any
-) -> TrainingCard:
+def run(model: Path, folder: Path, method: str, housekeeping: Housekeeping, **changes: Any) -> TrainingCard:
     settings = default_settings(method, **{**QUICK, **changes})
     with RunFolder(folder) as claimed:
         card = claimed.claim(TrainingCard(model=str(model), settings=settings))
         return train(examples(model, method), load_tokenizer(str(model)), card, claimed, housekeeping)
 
 
-def monitor(model: Path, method: Method = Method.RFT, **changes: Any) -> Monitor:
+def monitor(model: Path, method: str = "rft", **changes: Any) -> Monitor:
     settings = default_settings(method, **{**QUICK, **changes})
     data, held_out = hold_out(examples(model, method), settings)
     return Monitor(data.examples, held_out, settings, objective(settings), lambda some: collate(some, pad=0))
@@ -149,8 +148,8 @@ def tasks_of(some: list[Example]) -> set[str]:
     return {example.task for example in some}
 
 
-@pytest.mark.parametrize("method", [Method.RFT, Method.DPO, Method.POLICY])
-def test_a_task_is_held_out_with_all_of_its_examples(method: Method, seed_model: Path) -> None:
+@pytest.mark.parametrize("method", ["rft", "dpo", "policy"])
+def test_a_task_is_held_out_with_all_of_its_examples(method: str, seed_model: Path) -> None:
     data = examples(seed_model, method)
     kept, held_out = hold_out(data, default_settings(method, held_out=0.34))
     assert len(tasks_of(held_out)) == 2
@@ -159,25 +158,25 @@ def test_a_task_is_held_out_with_all_of_its_examples(method: Method, seed_model:
 
 
 def test_the_seed_decides_which_tasks_are_held_out(seed_model: Path) -> None:
-    data = examples(seed_model, Method.DPO)
+    data = examples(seed_model, "dpo")
 
     def chosen(seed: int) -> frozenset[str]:
-        return frozenset(tasks_of(hold_out(data, default_settings(Method.DPO, held_out=0.34, seed=seed))[1]))
+        return frozenset(tasks_of(hold_out(data, default_settings("dpo", held_out=0.34, seed=seed))[1]))
 
     assert chosen(3) == chosen(3)
     assert len({chosen(seed) for seed in range(8)}) > 1
 
 
 def test_nothing_is_held_out_unless_asked_for(seed_model: Path) -> None:
-    data = examples(seed_model, Method.DPO)
-    assert hold_out(data, default_settings(Method.DPO)) == (data, [])
+    data = examples(seed_model, "dpo")
+    assert hold_out(data, default_settings("dpo")) == (data, [])
 
 
 def test_a_single_task_cannot_be_held_out(seed_model: Path) -> None:
-    data = examples(seed_model, Method.DPO)
+    data = examples(seed_model, "dpo")
     alone = replace(data, examples=[each for each in data.examples if each.task == "t0"])
     with pytest.raises(DataError, match="about one task"):
-        hold_out(alone, default_settings(Method.DPO, held_out=0.1))
+        hold_out(alone, default_settings("dpo", held_out=0.1))
 
 
 def test_the_held_out_loss_is_the_mean_over_the_held_out_examples(seed_model: Path) -> None:
@@ -196,8 +195,8 @@ def test_the_held_out_loss_is_the_mean_over_the_held_out_examples(seed_model: Pa
 # ---------------------------------------------------------------- a run
 
 
-@pytest.mark.parametrize("method", [Method.RFT, Method.POLICY])
-def test_monitoring_changes_no_weight(method: Method, seed_model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["rft", "policy"])
+def test_monitoring_changes_no_weight(method: str, seed_model: Path, tmp_path: Path) -> None:
     for moments in (0, 3):
         run(seed_model, tmp_path / str(moments), method, Housekeeping(monitor=moments))
     unwatched, watched = ((tmp_path / each / "model.safetensors").read_bytes() for each in ("0", "3"))
@@ -218,7 +217,7 @@ def test_measuring_leaves_the_random_numbers_of_training_alone(seed_model: Path)
 def test_a_run_is_measured_before_its_first_step_and_after_equal_parts(
     seed_model: Path, tmp_path: Path
 ) -> None:
-    run(seed_model, tmp_path, Method.POLICY, Housekeeping(monitor=4), max_steps=12, held_out=0.2)
+    run(seed_model, tmp_path, "policy", Housekeeping(monitor=4), max_steps=12, held_out=0.2)
     lines = measured(tmp_path)
     assert [line["step"] for line in lines] == [0, 3, 6, 9, 12]
     assert lines[0]["kl"] == pytest.approx(0, abs=1e-6)
@@ -230,17 +229,17 @@ def test_a_run_is_measured_before_its_first_step_and_after_equal_parts(
 
 
 def test_a_loss_is_called_held_out_only_if_it_is(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, Method.RFT, Housekeeping(monitor=1))
+    run(seed_model, tmp_path, "rft", Housekeeping(monitor=1))
     assert not any("held_out_loss" in line for line in measured(tmp_path))
 
 
 def test_a_critic_writes_no_turns(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, Method.CRITIC, Housekeeping(monitor=1))
+    run(seed_model, tmp_path, "critic", Housekeeping(monitor=1))
     assert all(line["kl"] >= -1e-6 and "turn_tokens" not in line for line in measured(tmp_path))
 
 
 def test_a_critic_with_a_head_has_no_kl(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, Method.CRITIC, Housekeeping(monitor=1), kind="value", held_out=0.2)
+    run(seed_model, tmp_path, "critic", Housekeeping(monitor=1), kind="value", held_out=0.2)
     assert [line.keys() & {"kl", "held_out_loss"} for line in measured(tmp_path)] == [{"held_out_loss"}] * 2
 
 
@@ -254,10 +253,10 @@ def test_a_resumed_run_measures_what_an_uninterrupted_one_does(seed_model: Path,
             raise Interrupted
 
     options: dict[str, Any] = {"max_steps": 8, "held_out": 0.2}
-    run(seed_model, tmp_path / "whole", Method.RFT, Housekeeping(monitor=4, save_every=4), **options)
+    run(seed_model, tmp_path / "whole", "rft", Housekeeping(monitor=4, save_every=4), **options)
     with pytest.raises(Interrupted):
-        run(seed_model, tmp_path / "parts", Method.RFT, Housekeeping(4, monitor=4, observe=stop), **options)
-    run(seed_model, tmp_path / "parts", Method.RFT, Housekeeping(4, monitor=4), **options)
+        run(seed_model, tmp_path / "parts", "rft", Housekeeping(4, monitor=4, observe=stop), **options)
+    run(seed_model, tmp_path / "parts", "rft", Housekeeping(4, monitor=4), **options)
     assert measured(tmp_path / "parts") == measured(tmp_path / "whole")
 
 
@@ -265,7 +264,7 @@ def test_the_sample_grows_with_the_run_within_bounds() -> None:
     some = [Example(str(at), (EncodedSequence([1, 2], [-1, 0]),)) for at in range(5000)]
 
     def size(number: int, **changes: Any) -> int:
-        settings: TrainingSettings = default_settings(Method.RFT, **changes)
+        settings: TrainingSettings = default_settings("rft", **changes)
         return len(Monitor(some[:number], [], settings, objective(settings), collate)._sample)  # type: ignore[arg-type]
 
     assert [size(4, epochs=1), size(100, epochs=1), size(1000, epochs=4), size(5000, epochs=50)] == [

@@ -7,11 +7,10 @@ from torch.nn.functional import logsigmoid
 from transformers import LlamaForCausalLM
 
 from models.tiny_llama import tiny_config
+from sweetrl.learning.algorithms import algorithm_of, default_settings, objective
 from sweetrl.learning.batches import Example, collate
 from sweetrl.learning.heads import add_score_head, turn_scores
-from sweetrl.learning.losses import Normalisation
-from sweetrl.learning.objectives import objective
-from sweetrl.learning.settings import CriticKind, Method, TrainingSettings, default_settings
+from sweetrl.learning.settings import CriticKind, Normalisation, TrainingSettings
 from sweetrl.learning.tokens import EncodedSequence
 
 CHOSEN = EncodedSequence([5, 6, 7, 8, 9, 10], [-1, 0, 0, -1, 1, 1])
@@ -44,26 +43,26 @@ def loss(network: LlamaForCausalLM, **settings: object) -> Tensor:
 
 def test_imitation_is_the_mean_over_tokens(network: LlamaForCausalLM) -> None:
     one = collate([Example("one", (CHOSEN,))], pad=0)
-    [found] = objective(TrainingSettings(method=Method.RFT))(network, one).losses
+    [found] = objective(TrainingSettings(algorithm="rft"))(network, one).losses
     torch.testing.assert_close(found, -sum(turn_sums(network, CHOSEN)) / 4)
 
 
-@pytest.mark.parametrize("method", [Method.DPO, Method.POLICY])
+@pytest.mark.parametrize("method", ["dpo", "policy"])
 def test_dpo_is_on_sums_over_the_dialogue_with_the_nll_of_the_chosen(
-    network: LlamaForCausalLM, method: Method
+    network: LlamaForCausalLM, method: str
 ) -> None:
     first, second = turn_sums(network, CHOSEN)
     [other] = turn_sums(network, REJECTED)
     margin = (first + second + 38.0) - (other + 25.0)
     expected = -logsigmoid(0.3 * margin) + 0.2 * -(first + second) / 4
-    torch.testing.assert_close(loss(network, method=method, beta=0.3, nll=0.2), expected)
+    torch.testing.assert_close(loss(network, algorithm=method, beta=0.3, nll=0.2), expected)
 
 
 def test_an_example_without_a_rejected_side_is_imitated_and_changes_no_mean_of_the_pairs(
     network: LlamaForCausalLM,
 ) -> None:
     answer = Example("answer", (REJECTED,), reference=(-25.0,))
-    settings = TrainingSettings(method=Method.POLICY, beta=0.3, nll=0.2, imitation=0.7)
+    settings = TrainingSettings(algorithm="policy", beta=0.3, nll=0.2, imitation=0.7)
     alone = objective(settings)(network, BATCH)
     both = objective(settings)(network, collate([PAIR, answer], pad=0))
     torch.testing.assert_close(both.losses[0], alone.losses[0])
@@ -89,7 +88,7 @@ def test_the_critic_compares_sums_of_turn_advantages(
         (own - seed) / divisor for own, seed, divisor in zip(sums, REFERENCE, divisors, strict=True)
     )
     expected = -logsigmoid(0.3 * (first + second) - 0.3 * other)
-    found = loss(network, method=Method.CRITIC, beta=0.3, nll=0.0, normalisation=normalisation)
+    found = loss(network, algorithm="critic", beta=0.3, nll=0.0, normalisation=normalisation)
     torch.testing.assert_close(found, expected)
 
 
@@ -98,7 +97,7 @@ def test_a_new_head_knows_nothing(kind: CriticKind) -> None:
     torch.manual_seed(0)
     network = LlamaForCausalLM(tiny_config())
     add_score_head(network)
-    found = loss(network, method=Method.CRITIC, kind=kind)
+    found = loss(network, algorithm="critic", kind=kind)
     assert found.item() == pytest.approx(0.693147, abs=1e-5)
     found.backward()
     assert float(network.score_head.weight.grad.abs().sum()) > 0  # type: ignore[union-attr]
@@ -109,7 +108,7 @@ def test_a_value_function_tells_the_outcome_of_single_dialogues_and_of_pairs_ali
     network = LlamaForCausalLM(tiny_config()).eval()
     add_score_head(network)
     torch.nn.init.normal_(network.score_head.weight)
-    tell = objective(TrainingSettings(method=Method.CRITIC, kind=CriticKind.VALUE))
+    tell = objective(TrainingSettings(algorithm="critic", kind=CriticKind.VALUE))
     single = collate([Example("won", (CHOSEN,)), Example("lost", (), (REJECTED,))], pad=0)
     first, second, other = turn_scores(network, single, CriticKind.VALUE)
     won, lost = tell(network, single).losses
@@ -121,7 +120,7 @@ def test_a_value_function_tells_the_outcome_of_single_dialogues_and_of_pairs_ali
 
 
 def test_metrics_carry_no_gradient_and_say_who_won(network: LlamaForCausalLM) -> None:
-    outcome = objective(TrainingSettings(method=Method.DPO))(network, BATCH)
+    outcome = objective(TrainingSettings(algorithm="dpo"))(network, BATCH)
     assert not any(value.requires_grad for value in outcome.metrics.values())
     won = float(outcome.metrics["margin"]) > 0
     assert bool(outcome.metrics["accuracy"]) == won
@@ -150,11 +149,11 @@ def group(branch: bool) -> list[Example]:
 
 OUTPUTS = ([51, 52, 53], [51, 62, 63], [61, 52, 53])
 SHARED_WORK = {
-    "dpo": {"method": Method.DPO},
-    "policy": {"method": Method.POLICY, "imitation": 0.3},
-    "critic": {"method": Method.CRITIC},
-    "value": {"method": Method.CRITIC, "kind": CriticKind.VALUE},
-    "regression": {"method": Method.CRITIC, "kind": CriticKind.REGRESSION},
+    "dpo": {"algorithm": "dpo"},
+    "policy": {"algorithm": "policy", "imitation": 0.3},
+    "critic": {"algorithm": "critic"},
+    "value": {"algorithm": "critic", "kind": CriticKind.VALUE},
+    "regression": {"algorithm": "critic", "kind": CriticKind.REGRESSION},
 }
 
 
@@ -164,7 +163,7 @@ def test_what_a_group_computes_once_teaches_the_same_as_each_example_alone(name:
     settings = default_settings(**SHARED_WORK[name])
     torch.manual_seed(0)
     network = LlamaForCausalLM(tiny_config()).double()  # so that noise is far below the bounds
-    if settings.has_head:
+    if algorithm_of(settings).has_head(settings):
         add_score_head(network)
         torch.nn.init.normal_(network.score_head.weight)
     examples, results = group(branch), []

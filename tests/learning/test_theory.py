@@ -11,7 +11,8 @@ from transformers import LlamaForCausalLM
 from models.tiny_llama import tiny_config, tiny_tokenizer
 from sweetrl.learning.batches import Example, collate
 from sweetrl.learning.logprobs import turn_logprobs
-from sweetrl.learning.losses import Normalisation, bradley_terry, dialogue_advantages, dpo
+from sweetrl.learning.losses import bradley_terry, dialogue_advantages, dpo
+from sweetrl.learning.settings import Normalisation
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.types import Message, Role
 

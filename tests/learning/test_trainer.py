@@ -13,12 +13,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from learning.stored_records import Records
 from models.tiny_gemma2 import save_tiny_gemma2
 from models.tiny_llama import save_tiny_llama
+from sweetrl.critics import load_critic
 from sweetrl.domains.backend.domain import BACKEND
 from sweetrl.errors import DataError, TrainingError
-from sweetrl.learning import objectives
+from sweetrl.learning.algorithms import default_settings, rft
 from sweetrl.learning.batches import collate
 from sweetrl.learning.checkpoints import RunFolder, TrainingCard, read_training_card
-from sweetrl.learning.critics import load_critic, tell_secret
+from sweetrl.learning.critic_cards import tell_secret
 from sweetrl.learning.datasets import (
     Dataset,
     Encoding,
@@ -28,9 +29,11 @@ from sweetrl.learning.datasets import (
 )
 from sweetrl.learning.loading import load_model, load_tokenizer
 from sweetrl.learning.logprobs import turn_logprobs
-from sweetrl.learning.settings import CriticKind, LoraSettings, Method, default_settings
+from sweetrl.learning.objectives import Outcome
+from sweetrl.learning.run_options import Housekeeping, Progress
+from sweetrl.learning.settings import CriticKind, LoraSettings
 from sweetrl.learning.tokens import DialogueEncoder
-from sweetrl.learning.trainer import Housekeeping, Progress, train
+from sweetrl.learning.trainer import train
 
 RECORDS = Records(6)
 SYSTEM = "Be kind."
@@ -45,8 +48,8 @@ def seed_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_llama(tmp_path_factory.mktemp("seed"))
 
 
-def examples(model: Path, method: Method, *, branch: bool = True) -> Dataset:
-    critic = method is Method.CRITIC
+def examples(model: Path, method: str, *, branch: bool = True) -> Dataset:
+    critic = method == "critic"
     prompt = BACKEND.prompts.privileged
     encoding = Encoding(
         DialogueEncoder(load_tokenizer(str(model)), max_tokens=512),
@@ -54,9 +57,9 @@ def examples(model: Path, method: Method, *, branch: bool = True) -> Dataset:
         privileged=(lambda task: tell_secret(prompt, task)) if critic else None,
         branch=branch,
     )
-    if method is Method.RFT:
+    if method == "rft":
         return successful_dialogues(RECORDS.episodes, RECORDS.verdicts, encoding)
-    if method is Method.POLICY:
+    if method == "policy":
         return turn_pairs(RECORDS.turn_pairs, encoding)
     return dialogue_pairs(RECORDS.pairs, RECORDS.episodes, encoding, RECORDS.tasks if critic else None)
 
@@ -64,14 +67,14 @@ def examples(model: Path, method: Method, *, branch: bool = True) -> Dataset:
 def run(
     model: Path,
     folder: Path,
-    method: Method,
+    method: str,
     *,
     housekeeping: Housekeeping | None = None,
     branch: bool = True,
     **changes: Any,
 ) -> TrainingCard:
     settings = default_settings(method, **{**QUICK, **changes})
-    prompt = BACKEND.prompts.privileged.text if method is Method.CRITIC else None
+    prompt = BACKEND.prompts.privileged.text if method == "critic" else None
     card = TrainingCard(model=str(model), settings=settings, system=SYSTEM, privileged_prompt=prompt)
     with RunFolder(folder) as claimed:
         card = claimed.claim(card)
@@ -90,8 +93,8 @@ def assert_equal(one: Path, other: Path, *, within: float = 0.0) -> None:
         torch.testing.assert_close(weight, theirs[name], rtol=0, atol=within)
 
 
-@pytest.mark.parametrize("method", list(Method))
-def test_every_method_learns_what_it_is_for(method: Method, seed_model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["rft", "dpo", "critic", "policy"])
+def test_every_method_learns_what_it_is_for(method: str, seed_model: Path, tmp_path: Path) -> None:
     card = run(seed_model, tmp_path, method, epochs=6)
     losses = [line["loss"] for line in log(tmp_path) if "loss" in line]
     assert losses[-1] < losses[0]
@@ -108,7 +111,7 @@ def log(folder: Path) -> list[dict[str, float]]:
 
 
 def test_the_schedule_rises_then_falls_along_a_cosine_to_a_tenth(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, Method.RFT, epochs=50, batch_size=6, warmup=0.1)
+    run(seed_model, tmp_path, "rft", epochs=50, batch_size=6, warmup=0.1)
     rates = [line["learning_rate"] for line in log(tmp_path) if "loss" in line]
     assert len(rates) == 50
     assert rates[:6] == pytest.approx([1e-3 * step / 5 for step in range(6)])
@@ -119,15 +122,15 @@ def test_the_schedule_rises_then_falls_along_a_cosine_to_a_tenth(seed_model: Pat
 
 
 def test_memory_changes_no_result(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path / "large", Method.POLICY, tokens_per_pass=10_000)
-    run(seed_model, tmp_path / "small", Method.POLICY, tokens_per_pass=1, gradient_checkpointing=True)
+    run(seed_model, tmp_path / "large", "policy", tokens_per_pass=10_000)
+    run(seed_model, tmp_path / "small", "policy", tokens_per_pass=1, gradient_checkpointing=True)
     assert_equal(tmp_path / "large", tmp_path / "small", within=1e-5)
 
 
 def test_shared_histories_change_no_result(seed_model: Path, tmp_path: Path) -> None:
     # One step an epoch: the order of the data depends on the length of rows.
     for branch in (True, False):
-        run(seed_model, tmp_path / str(branch), Method.POLICY, branch=branch, batch_size=100, epochs=3)
+        run(seed_model, tmp_path / str(branch), "policy", branch=branch, batch_size=100, epochs=3)
     assert_equal(tmp_path / "True", tmp_path / "False", within=1e-5)
 
 
@@ -147,14 +150,14 @@ def interrupt(at: int) -> Callable[[Progress], None]:
 def test_a_run_goes_on_where_it_stopped_to_the_last_bit(
     seed_model: Path, tmp_path: Path, lora: LoraSettings | None
 ) -> None:
-    run(seed_model, tmp_path / "whole", Method.DPO, epochs=4, lora=lora)
+    run(seed_model, tmp_path / "whole", "dpo", epochs=4, lora=lora)
     stopped = Housekeeping(save_every=2, observe=interrupt(5))
     with pytest.raises(Interrupted):
-        run(seed_model, tmp_path / "parts", Method.DPO, epochs=4, lora=lora, housekeeping=stopped)
+        run(seed_model, tmp_path / "parts", "dpo", epochs=4, lora=lora, housekeeping=stopped)
     assert not (tmp_path / "parts" / "config.json").exists()
     steps: list[int] = []
     resumed = Housekeeping(observe=lambda progress: steps.append(progress.step))
-    card = run(seed_model, tmp_path / "parts", Method.DPO, epochs=4, lora=lora, housekeeping=resumed)
+    card = run(seed_model, tmp_path / "parts", "dpo", epochs=4, lora=lora, housekeeping=resumed)
     assert steps == [5, 6, 7, 8]
     assert [line["step"] for line in log(tmp_path / "parts") if "loss" in line] == list(range(1, 9))
     assert_equal(tmp_path / "whole", tmp_path / "parts")
@@ -162,16 +165,16 @@ def test_a_run_goes_on_where_it_stopped_to_the_last_bit(
 
 
 def test_a_finished_folder_is_trained_no_further(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, Method.RFT)
+    run(seed_model, tmp_path, "rft")
     before = weights(tmp_path)
     steps: list[Progress] = []
-    run(seed_model, tmp_path, Method.RFT, housekeeping=Housekeeping(observe=steps.append))
+    run(seed_model, tmp_path, "rft", housekeeping=Housekeeping(observe=steps.append))
     assert steps == []
     assert all(torch.equal(weight, before[name]) for name, weight in weights(tmp_path).items())
 
 
 def test_a_checkpoint_is_a_model_by_itself(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, Method.RFT, housekeeping=Housekeeping(save_every=1, keep=2))
+    run(seed_model, tmp_path, "rft", housekeeping=Housekeeping(save_every=1, keep=2))
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert names == ["checkpoint-3", "checkpoint-4"]
     AutoModelForCausalLM.from_pretrained(tmp_path / "checkpoints" / "checkpoint-3")
@@ -182,18 +185,18 @@ def test_a_checkpoint_is_a_model_by_itself(seed_model: Path, tmp_path: Path) -> 
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoint(
     seed_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, calls = objectives.imitation, []
+    real, calls = rft.imitation, []
 
-    def explode(model: Any, batch: Any) -> objectives.Outcome:
+    def explode(model: Any, batch: Any) -> Outcome:
         calls.append(batch)
         outcome = real(model, batch)
-        return objectives.Outcome(outcome.losses * (math.nan if len(calls) > 3 else 1.0))
+        return Outcome(outcome.losses * (math.nan if len(calls) > 3 else 1.0))
 
-    monkeypatch.setattr(objectives, "imitation", explode)
+    monkeypatch.setattr(rft, "imitation", explode)
     with pytest.raises(
         TrainingError, match=r"the loss is not a number in step 4; .*checkpoint-3; try a lower"
     ):
-        run(seed_model, tmp_path, Method.RFT, epochs=4, housekeeping=Housekeeping(save_every=1))
+        run(seed_model, tmp_path, "rft", epochs=4, housekeeping=Housekeeping(save_every=1))
     kept = weights(tmp_path / "checkpoints" / "checkpoint-3")
     assert all(torch.isfinite(weight).all() for weight in kept.values())
     assert not (tmp_path / "model.safetensors").exists()
@@ -212,7 +215,7 @@ def test_a_gradient_that_is_no_number_stops_the_run_before_it_changes_a_weight(
 
     monkeypatch.setattr("sweetrl.learning.trainer.load_model", load)
     with pytest.raises(TrainingError, match=r"the gradient is not a number in step 1"):
-        run(seed_model, tmp_path, Method.RFT)
+        run(seed_model, tmp_path, "rft")
     [(model, before)] = loaded
     assert all(torch.equal(now, then) for now, then in zip(model.parameters(), before, strict=True))
 
@@ -222,17 +225,17 @@ def test_a_checkpoint_of_another_architecture_is_refused(seed_model: Path, tmp_p
         run(
             seed_model,
             tmp_path / "run",
-            Method.RFT,
+            "rft",
             housekeeping=Housekeeping(save_every=1, observe=interrupt(3)),
         )
     other = save_tiny_llama(tmp_path / "other", hidden_size=32)
     (other / "model.safetensors").replace(tmp_path / "run/checkpoints/checkpoint-2/model.safetensors")
     with pytest.raises(DataError, match="checkpoint-2: holds another architecture"):
-        run(seed_model, tmp_path / "run", Method.RFT)
+        run(seed_model, tmp_path / "run", "rft")
 
 
 def test_adapters_leave_a_plain_model_and_themselves(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, Method.RFT, lora=LoraSettings(rank=4))
+    run(seed_model, tmp_path, "rft", lora=LoraSettings(rank=4))
     assert (tmp_path / "adapter" / "adapter_config.json").is_file()
     from peft import PeftModel
 
@@ -260,9 +263,9 @@ def advantages(critic: Path) -> list[float]:
 def test_ranking_reproduces_the_advantages_of_training(
     seed_model: Path, tmp_path: Path, lora: LoraSettings | None
 ) -> None:
-    run(seed_model, tmp_path, Method.CRITIC, lora=lora)
+    run(seed_model, tmp_path, "critic", lora=lora)
     seed, trained = (AutoModelForCausalLM.from_pretrained(each) for each in (seed_model, tmp_path))
-    batch = collate(examples(seed_model, Method.CRITIC).examples, pad=0)
+    batch = collate(examples(seed_model, "critic").examples, pad=0)
     with torch.no_grad():
         means = turn_logprobs(trained, batch).means - turn_logprobs(seed, batch).means
     # A pair has the turns of the first attempt, then those of the second: the order of the episodes.
@@ -272,10 +275,10 @@ def test_ranking_reproduces_the_advantages_of_training(
 
 def test_a_model_that_caps_the_logits_of_attention_is_trained_and_judges(tmp_path: Path) -> None:
     seed_model = save_tiny_gemma2(tmp_path / "seed")
-    card = run(seed_model, tmp_path / "critic", Method.CRITIC, branch=False, epochs=4)
+    card = run(seed_model, tmp_path / "critic", "critic", branch=False, epochs=4)
     assert card.metrics["accuracy"] > 0.5
     seed, trained = (AutoModelForCausalLM.from_pretrained(each) for each in (seed_model, tmp_path / "critic"))
-    batch = collate(examples(seed_model, Method.CRITIC, branch=False).examples, pad=0)
+    batch = collate(examples(seed_model, "critic", branch=False).examples, pad=0)
     with torch.no_grad():
         means = turn_logprobs(trained, batch).means - turn_logprobs(seed, batch).means
     assert advantages(tmp_path / "critic") == pytest.approx(means.tolist(), abs=1e-5)
@@ -287,18 +290,18 @@ def test_a_critic_with_a_head_tells_good_dialogues_from_bad_ones(
     seed_model: Path, tmp_path: Path, kind: CriticKind, lora: LoraSettings | None
 ) -> None:
     rate = 1e-3 if lora is None else 1e-2
-    card = run(seed_model, tmp_path, Method.CRITIC, kind=kind, lora=lora, epochs=10, learning_rate=rate)
+    card = run(seed_model, tmp_path, "critic", kind=kind, lora=lora, epochs=10, learning_rate=rate)
     assert card.metrics["accuracy"] > 0.9
     assert weights(tmp_path).keys() == weights(seed_model).keys()
     assert len(set(advantages(tmp_path))) > 1
 
 
 def test_a_head_survives_an_interruption(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path / "whole", Method.CRITIC, kind="value")
+    run(seed_model, tmp_path / "whole", "critic", kind="value")
     stopped = Housekeeping(save_every=1, observe=interrupt(3))
     with pytest.raises(Interrupted):
-        run(seed_model, tmp_path / "parts", Method.CRITIC, kind="value", housekeeping=stopped)
-    run(seed_model, tmp_path / "parts", Method.CRITIC, kind="value")
+        run(seed_model, tmp_path / "parts", "critic", kind="value", housekeeping=stopped)
+    run(seed_model, tmp_path / "parts", "critic", kind="value")
     assert_equal(tmp_path / "whole", tmp_path / "parts")
     head, other = (load_file(tmp_path / name / "score_head.safetensors") for name in ("whole", "parts"))
     assert all(torch.equal(weight, other[name]) for name, weight in head.items())
@@ -307,5 +310,5 @@ def test_a_head_survives_an_interruption(seed_model: Path, tmp_path: Path) -> No
 def test_the_log_can_be_read_by_tensorboard(seed_model: Path, tmp_path: Path, monkeypatch: Any) -> None:
     pytest.importorskip("tensorboard")
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "tensorboard"))
-    run(seed_model, tmp_path / "run", Method.RFT, housekeeping=Housekeeping(reports=("tensorboard",)))
+    run(seed_model, tmp_path / "run", "rft", housekeeping=Housekeeping(reports=("tensorboard",)))
     assert list((tmp_path / "tensorboard").glob("events.*"))

@@ -10,23 +10,25 @@ from torch import Tensor
 
 from learning import tiny_vision
 from learning.tiny_vision import draw
+from sweetrl.critics import load_critic
+from sweetrl.critics.critic_type import CriticTools
+from sweetrl.critics.vision import VisionCritic
 from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import DataError, ModelError, UsageError
+from sweetrl.learning.algorithms import default_settings
 from sweetrl.learning.batches import Example, TokenBatch
 from sweetrl.learning.checkpoints import RunFolder, TrainingCard
-from sweetrl.learning.critics import load_critic
 from sweetrl.learning.datasets import Dataset, dialogue_pairs
 from sweetrl.learning.heads import SCORE_HEAD_FILE, add_score_head, candidate_scores, turn_scores
 from sweetrl.learning.pictures import PictureReader, load_pictures
-from sweetrl.learning.settings import CriticKind, LoraSettings, Method, default_settings
+from sweetrl.learning.run_options import Housekeeping
+from sweetrl.learning.settings import CriticKind, LoraSettings
 from sweetrl.learning.tokens import EncodedSequence
-from sweetrl.learning.trainer import Housekeeping, train
+from sweetrl.learning.trainer import train
 from sweetrl.learning.vision import (
-    SeeingCritic,
-    SeeingEncoder,
-    SeeingEncoding,
-    collate_seeing,
-    load_seeing_critic,
+    VisionEncoder,
+    VisionEncoding,
+    collate_vision,
 )
 from sweetrl.types import Ending, Episode, EpisodePair, Message, Reply, Role, Task, Turn
 
@@ -100,15 +102,15 @@ def made(request: pytest.FixtureRequest) -> tuple[Any, PictureReader]:
     return model, PictureReader(processor)
 
 
-def encoding(pictures: PictureReader, album: Album) -> SeeingEncoding:
-    encoder = SeeingEncoder(pictures, max_tokens=tiny_vision.LENGTH)
-    return SeeingEncoding(encoder, SYSTEM, lambda _: TOLD, picture=album.of)
+def encoding(pictures: PictureReader, album: Album) -> VisionEncoding:
+    encoder = VisionEncoder(pictures, max_tokens=tiny_vision.LENGTH)
+    return VisionEncoding(encoder, SYSTEM, lambda _: TOLD, picture=album.of)
 
 
 def batch_of(pictures: PictureReader, album: Album, *colours: str) -> TokenBatch:
     encode = encoding(pictures, album)
     pairs = [pair for pair in PAIRS if pair.task_id in colours]
-    return collate_seeing(dialogue_pairs(pairs, EPISODES, encode, TASKS).examples, pictures)
+    return collate_vision(dialogue_pairs(pairs, EPISODES, encode, TASKS).examples, pictures)
 
 
 def scores(model: Any, batch: TokenBatch) -> Tensor:
@@ -133,7 +135,7 @@ def test_a_picture_takes_the_place_that_the_template_leaves_for_it(made, album) 
 
 def test_the_number_of_tokens_is_the_processors_own(made, album) -> None:
     _, pictures = made
-    encoder = SeeingEncoder(pictures, max_tokens=tiny_vision.LENGTH).showing(album.of(TASKS["red"]))
+    encoder = VisionEncoder(pictures, max_tokens=tiny_vision.LENGTH).showing(album.of(TASKS["red"]))
     encoded = encoder.candidates([Message(Role.USER, "A shop.")], ["Yes."], privileged=TOLD)
     from PIL import Image
 
@@ -149,7 +151,7 @@ def test_the_number_of_tokens_is_the_processors_own(made, album) -> None:
 def test_words_that_look_like_a_picture_are_words(made, album) -> None:
     _, pictures = made
     token = pictures.processor.image_token
-    encoder = SeeingEncoder(pictures, max_tokens=tiny_vision.LENGTH).showing(album.of(TASKS["red"]))
+    encoder = VisionEncoder(pictures, max_tokens=tiny_vision.LENGTH).showing(album.of(TASKS["red"]))
     history = [
         Message(Role.USER, f"A {token} please."),
         Message(Role.ASSISTANT, f"Look: {token}"),
@@ -169,20 +171,20 @@ def test_long_histories_lose_turns_but_never_the_picture(made, album) -> None:
     for turn in range(4):
         history += [Message(Role.ASSISTANT, f"draft {turn} " * 10), Message(Role.USER, "Larger.")]
     room = len(pictures.tokens(shown).ids) + 150
-    encoded = SeeingEncoder(pictures, max_tokens=room).showing(shown).candidates(history, ["Yes."])
+    encoded = VisionEncoder(pictures, max_tokens=room).showing(shown).candidates(history, ["Yes."])
     assert 0 < encoded.cut < 4
     assert len(encoded.prefix) + len(encoded.continuations[0]) <= room
     ids = tuple(encoded.prefix)
     wanted = pictures.tokens(shown).ids
     assert any(ids[at : at + len(wanted)] == wanted for at in range(len(ids)))
     with pytest.raises(DataError, match="raise max_tokens"):
-        SeeingEncoder(pictures, max_tokens=20).showing(shown).candidates(history, ["Yes."])
+        VisionEncoder(pictures, max_tokens=20).showing(shown).candidates(history, ["Yes."])
 
 
 def test_a_template_without_a_place_for_pictures_is_refused(album) -> None:
     _, processor = tiny_vision.make("llava")
     processor.chat_template = tiny_vision.TEMPLATE.replace("PICTURE", "")
-    encoder = SeeingEncoder(PictureReader(processor), max_tokens=500).showing(album.of(TASKS["red"]))
+    encoder = VisionEncoder(PictureReader(processor), max_tokens=500).showing(album.of(TASKS["red"]))
     with pytest.raises(UsageError, match="the chat template has no place for a picture"):
         encoder.candidates([Message(Role.USER, "A shop.")], ["Yes."])
 
@@ -199,7 +201,7 @@ def test_a_task_is_needed(made, album) -> None:
 def test_a_turn_is_scored_by_the_mean_over_all_visual_and_text_tokens_up_to_its_end(made, album) -> None:
     model, pictures = made
     [sequence] = encoding(pictures, album).dialogue(episode("red", 0), TASKS["red"])
-    found = scores(model, collate_seeing([Example("a", (sequence,))], pictures)).tolist()
+    found = scores(model, collate_vision([Example("a", (sequence,))], pictures)).tolist()
     for turn in (0, 1):
         end = max(at for at, mark in enumerate(sequence.turns) if mark == turn) + 1
         ids = torch.tensor([sequence.ids[:end]])
@@ -215,14 +217,14 @@ def test_the_score_changes_with_the_reference_and_with_nothing_else_than_its_pic
     first, second = (task("red"), task("blue"))
 
     def scored(picture: Path) -> Tensor:
-        encode = SeeingEncoding(
-            SeeingEncoder(pictures, max_tokens=tiny_vision.LENGTH),
+        encode = VisionEncoding(
+            VisionEncoder(pictures, max_tokens=tiny_vision.LENGTH),
             SYSTEM,
             lambda _: TOLD,
             picture=lambda _: picture,
         )
         return scores(
-            model, collate_seeing([Example("a", encode.dialogue(episode("red", 0), first))], pictures)
+            model, collate_vision([Example("a", encode.dialogue(episode("red", 0), first))], pictures)
         )
 
     red, blue = (draw(album.of(first).parent / f"same-{name}.png", name) for name in ("red", "blue"))
@@ -253,7 +255,7 @@ def test_gradients_reach_the_head_the_language_model_and_the_eyes(made, album) -
 def test_candidates_share_a_history_and_get_the_scores_of_whole_sequences(made, album) -> None:
     model, pictures = made
     shown = album.of(TASKS["red"])
-    encoder = SeeingEncoder(pictures, max_tokens=tiny_vision.LENGTH).showing(shown)
+    encoder = VisionEncoder(pictures, max_tokens=tiny_vision.LENGTH).showing(shown)
     history = episode("red", 0).history(1)
     encoded = encoder.candidates(history, ["<html>one</html>", "", "Yes, and then some more of it?"])
     seen = pictures.inputs([shown], torch.tensor([encoded.prefix]))
@@ -262,7 +264,7 @@ def test_candidates_share_a_history_and_get_the_scores_of_whole_sequences(made, 
     for each in encoded.continuations:
         marks = [-1] * len(encoded.prefix) + [0] * len(each)
         whole = EncodedSequence(encoded.prefix + each, marks, picture=shown)
-        wanted += scores(model, collate_seeing([Example("a", (whole,))], pictures)).tolist()
+        wanted += scores(model, collate_vision([Example("a", (whole,))], pictures)).tolist()
     assert list(found) == pytest.approx(wanted, abs=1e-5)
 
 
@@ -277,9 +279,7 @@ def run(
     model: Path, folder: Path, album: Album, *, housekeeping: Housekeeping | None = None, **changes: Any
 ) -> Any:
     quick = {"learning_rate": 1e-2, "batch_size": 4, "epochs": 30, "max_tokens": tiny_vision.LENGTH}
-    settings = default_settings(
-        Method.CRITIC, kind=CriticKind.REGRESSION, vision=True, **{**quick, **changes}
-    )
+    settings = default_settings("critic", kind=CriticKind.REGRESSION, vision=True, **{**quick, **changes})
     card = TrainingCard(model=str(model), settings=settings, system=SYSTEM, privileged_prompt=TOLD)
     pictures = load_pictures(str(model))
     with RunFolder(folder) as claimed:
@@ -311,9 +311,9 @@ def test_a_preference_that_only_the_picture_settles_is_learnt(trained) -> None:
 
 def test_a_loaded_critic_says_what_the_trainer_said(trained, album) -> None:
     folder, _ = trained
-    critic = load_seeing_critic(folder, album.made)
-    assert isinstance(critic, SeeingCritic)
-    batch = collate_seeing(stored(critic._pictures, album).examples, critic._pictures)
+    critic = load_critic(folder, CriticTools(pictures=lambda: album.made))
+    assert isinstance(critic, VisionCritic)
+    batch = collate_vision(stored(critic._pictures, album).examples, critic._pictures)
     wanted = scores(critic._model, batch).tolist()
     found: list[float] = []
     for pair in sorted(PAIRS, key=lambda each: each.id):
@@ -327,7 +327,7 @@ def test_a_loaded_critic_says_what_the_trainer_said(trained, album) -> None:
 
 def test_a_turn_that_is_too_long_for_it_is_one_failure(trained, album) -> None:
     folder, _ = trained
-    critic = load_seeing_critic(folder, album.made)
+    critic = load_critic(folder, CriticTools(pictures=lambda: album.made))
     with pytest.raises(ModelError, match="that the critic reads"):
         asyncio.run(critic.advantages(TASKS["red"], episode("red", 0).history(0), ["word " * 20_000]))
 
@@ -341,7 +341,7 @@ def test_the_folder_is_a_plain_model_with_a_head_beside_it(trained) -> None:
     assert not found["unexpected_keys"]
     assert again.num_parameters() > 0
     assert (folder / SCORE_HEAD_FILE).is_file()
-    with pytest.raises(UsageError, match="this critic sees pages"):
+    with pytest.raises(UsageError, match="this critic is shown pages"):
         load_critic(folder)
 
 
@@ -361,7 +361,9 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(seed_model, album, tmp_p
         )
     assert (tmp_path / "torn/checkpoints/checkpoint-2").is_dir()
     run(seed_model, tmp_path / "torn", album, epochs=5)
-    one, other = (load_seeing_critic(tmp_path / name, album.made) for name in ("whole", "torn"))
+    one, other = (
+        load_critic(tmp_path / name, CriticTools(pictures=lambda: album.made)) for name in ("whole", "torn")
+    )
     for (name, weight), again in zip(
         one._model.state_dict().items(), other._model.state_dict().values(), strict=True
     ):
@@ -371,7 +373,7 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(seed_model, album, tmp_p
 def test_adapters_are_worked_into_a_plain_folder(seed_model, album, tmp_path) -> None:
     pytest.importorskip("peft")
     run(seed_model, tmp_path / "critic", album, epochs=2, lora=LoraSettings(rank=2, alpha=4))
-    critic = load_seeing_critic(tmp_path / "critic", album.made)
+    critic = load_critic(tmp_path / "critic", CriticTools(pictures=lambda: album.made))
     [found] = asyncio.run(critic.advantages(TASKS["red"], episode("red", 0).history(0), ["Yes."]))
     assert found != 0
 

@@ -23,7 +23,7 @@ from sweetrl.cli.finish import finish
 from sweetrl.cli.screen import Asked, View, run_stages
 from sweetrl.errors import ConfigError, UsageError
 from sweetrl.experiments.estimates import Cost, cost, costs
-from sweetrl.experiments.pipeline import NAMES, Stage, stages
+from sweetrl.experiments.pipeline import Stage, stage_names, stages
 from sweetrl.experiments.plan import Plan
 from sweetrl.experiments.study_plan import parts_of, plan
 from sweetrl.experiments.time_left import weight
@@ -149,10 +149,11 @@ def _run_stages(
 
 
 def _refuse_unknown_stages(recipe: Recipe) -> None:
+    names = stage_names()
     for index, server in enumerate(recipe.servers):
-        for name in sorted(set(server.stages).difference(NAMES)):
-            close = get_close_matches(name, NAMES, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(NAMES)}"
+        for name in sorted(set(server.stages).difference(names)):
+            close = get_close_matches(name, names, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}"
             raise ConfigError(f"servers[{index}].stages: there is no stage '{name}'; {hint}")
 
 

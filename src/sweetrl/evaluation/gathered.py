@@ -159,7 +159,7 @@ def _settings_of(settings: Mapping[str, Any], part: str, name: str) -> dict[str,
     section = settings.get(part) if part in SECTIONS else None
     method = None if SECTIONS.get(part) == "critics" else settings.get("methods", {}).get(name)
     critic = name if method is None else method.get("critic")
-    start = method.get("start") if method else None
+    start = method.get("init_from") if method else None
     return {
         **{key: value for key, value in settings.items() if key not in ELSEWHERE},
         "part": {key: value for key, value in (section or {}).items() if key != SECTIONS[part]},

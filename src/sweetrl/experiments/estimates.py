@@ -11,13 +11,10 @@ from pathlib import Path
 
 from sweetrl.errors import SweetError
 from sweetrl.experiments.pipeline import Stage
+from sweetrl.learning.algorithm import Algorithm
+from sweetrl.learning.algorithms import algorithm_named, default_settings
 from sweetrl.settings import Recipe
 from sweetrl.settings.words import option_value
-
-PAPER_EPOCHS = {"critic": 4, "dpo": 4, "rft": 4, "policy": 1}
-"""Paper, table 5, backend."""
-PAPER_BATCHES = {"critic": 8, "dpo": 8, "rft": 32, "policy": 8}
-"""Paper, table 5, backend: examples in a step."""
 
 
 @dataclass(frozen=True)
@@ -102,33 +99,36 @@ class _Counter:
         return Cost(requests=0, tokens=round(tokens), gpu_hours=self._hours(2 * tokens))
 
     def _train(self, stage: Stage) -> Cost:
-        method = stage.arguments[1]
-        settings = self._recipe.critic if method == "critic" else self._recipe.policy
-        tokens = self._training_tokens(method)
+        algorithm = algorithm_named(stage.arguments[1])
+        settings = self._recipe.critic if algorithm.privileged else self._recipe.policy
+        tokens = self._training_tokens(algorithm)
         if tokens is None or settings is None:
             return Cost()
-        epochs: float = settings.epochs or PAPER_EPOCHS[method]
+        defaults = default_settings(algorithm.name)
+        epochs: float = settings.epochs or defaults.epochs
         if settings.max_steps is not None:
-            examples = settings.max_steps * (settings.batch_size or PAPER_BATCHES[method])
-            epochs = min(epochs, examples / self._examples(method))
+            examples = settings.max_steps * (settings.batch_size or defaults.batch_size)
+            epochs = min(epochs, examples / self._examples(algorithm))
         # The reference model reads everything once.
-        operations = 6 * tokens * epochs + (2 * tokens if method != "rft" else 0)
+        operations = (6 + 2 * algorithm.extra_forwards) * tokens * epochs
+        operations += 2 * tokens if algorithm.compares(defaults) else 0
         return Cost(requests=0, tokens=round(tokens * epochs), gpu_hours=self._hours(operations))
 
-    def _examples(self, method: str) -> float:
+    def _examples(self, algorithm: Algorithm) -> float:
         """Examples of one epoch, at most."""
-        turns, dialogues = self._turns() or 1, self._dialogues() or 1
-        return turns * self._recipe.turn_pairs.pairs if method == "policy" else dialogues
+        if "turn_pairs" not in algorithm.reads:
+            return self._dialogues() or 1
+        return (self._turns() or 1) * self._recipe.turn_pairs.pairs * algorithm.examples_per_pair
 
-    def _training_tokens(self, method: str) -> float | None:
+    def _training_tokens(self, algorithm: Algorithm) -> float | None:
         """Tokens of one epoch, at most: every dialogue is in a pair, every turn has all its pairs."""
         assumed, dialogues, turns = self._assumed, self._dialogues(), self._turns()
         if dialogues is None or turns is None:
             return None
-        if method == "policy":
+        if "turn_pairs" in algorithm.reads:
             return turns * self._recipe.turn_pairs.pairs * 2 * (self._history() + assumed.output_tokens)
         whole = assumed.prompt_tokens + assumed.turns * (assumed.output_tokens + assumed.reply_tokens)
-        return dialogues * whole * (1 if method == "rft" else 2)
+        return dialogues * whole * (2 if "pairs" in algorithm.reads else 1)
 
     def _history(self) -> float:
         """Tokens that are there when the agent speaks, on average."""

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
+from sweetrl.errors import ConfigError
+from sweetrl.learning.algorithm import Algorithm
+from sweetrl.learning.algorithms import algorithm_named, algorithms
 from sweetrl.settings import (
     AgentSettings,
     CriticSettings,
@@ -18,31 +22,14 @@ from sweetrl.settings import (
     SeededTurnPairSettings,
     TrainSettings,
 )
+from sweetrl.settings.training import CHOSEN_BY_ALGORITHM
 from sweetrl.settings.words import option_words
 
-NAMES = (
-    "rollout",
-    "score",
-    "pairs",
-    "train-critic",
-    "candidates",
-    "rank",
-    "turn-pairs",
-    "train-policy",
-    "train-dpo",
-    "train-rft",
-    "evaluate",
-)
-"""All stages that a recipe can have."""
+UNTRAINED = "none"
+"""In place of an algorithm: the agent is evaluated as it is."""
 
 VALUES = "values:"
 """In place of a critic: a file of true values, which every turn of it is ranked by."""
-
-_UNSENT = {
-    "rft": ("launcher", "beta", "nll", "imitation"),
-    "critic": ("launcher", "imitation"),
-}
-"""Numbers that a method does not take."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +83,34 @@ def places_in(folder: Path) -> Places:
     )
 
 
+def stage_names() -> tuple[str, ...]:
+    """All stages that a recipe can have."""
+    trained = (f"train-{name}" for name in algorithms())
+    return ("rollout", "score", "pairs", "candidates", "rank", "turn-pairs", *trained, "evaluate")
+
+
+def policy_algorithm(name: str) -> Algorithm | None:
+    """What a recipe trains its policy by; None if it trains none."""
+    if name == UNTRAINED:
+        return None
+    algorithm = algorithm_named(name)
+    if algorithm.privileged:
+        raise ConfigError(f"algorithm '{name}' trains a critic; choose one that trains a policy")
+    return algorithm
+
+
+def needs_critic(name: str) -> bool:
+    """Whether an algorithm learns from turns that a critic ranked."""
+    algorithm = policy_algorithm(name)
+    return algorithm is not None and "turn_pairs" in algorithm.reads
+
+
 def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
     """What the recipe asks for, in order."""
+    if needs_critic(recipe.algorithm) and (recipe.critic is None) == (recipe.candidates.critic is None):
+        raise ConfigError(
+            f"algorithm '{recipe.algorithm}' needs a critic: either a section [critic] or candidates.critic"
+        )
     return list(_Pipeline(recipe, places or places_in(Path(recipe.output))).stages())
 
 
@@ -135,15 +148,17 @@ class _Pipeline:
     def __init__(self, recipe: Recipe, places: Places) -> None:
         self._recipe = recipe
         self._places = places
+        self._algorithm = policy_algorithm(recipe.algorithm)
+        self._from_turns = needs_critic(recipe.algorithm)
         self._episodes = places.episodes if recipe.episodes is None else Path(recipe.episodes)
 
     def stages(self) -> Iterator[Stage]:
-        if self._recipe.method != "none":
+        if self._algorithm is not None:
             yield from self._data()
-        if self._recipe.method == "sweet":
+        if self._from_turns:
             yield from self._credit()
-        if self._recipe.policy is not None and self._recipe.method != "none":
-            yield self._policy(self._recipe.policy)
+        if self._recipe.policy is not None and self._algorithm is not None:
+            yield self._policy(self._algorithm, self._recipe.policy)
         if self._recipe.tasks.test is not None:
             yield self._evaluation(self._recipe.tasks.test)
 
@@ -160,12 +175,13 @@ class _Pipeline:
     @property
     def _needs_pairs(self) -> bool:
         """Imitation and value functions learn from what each dialogue earned."""
-        return self._recipe.method != "rft" and not self._trains_value
+        reads = {} if self._algorithm is None else self._algorithm.reads
+        return ("pairs" in reads or self._from_turns) and not self._trains_value
 
     @property
     def _trains_value(self) -> bool:
-        recipe = self._recipe
-        return recipe.method == "sweet" and recipe.critic is not None and recipe.critic.kind == "value"
+        critic = self._recipe.critic
+        return self._from_turns and critic is not None and critic.kind == "value"
 
     def _credit(self) -> Iterator[Stage]:
         """From pairs of dialogues to pairs of turns."""
@@ -173,7 +189,7 @@ class _Pipeline:
         if recipe.critic is not None:
             learnt = {"verdicts": places.verdicts} if self._trains_value else {"pairs": places.pairs}
             given = {"tasks": recipe.tasks.train, "episodes": self._episodes, **learnt}
-            yield self._train("critic", recipe.critic, given, places.critic)
+            yield self._train(algorithm_named("critic"), recipe.critic, given, places.critic)
         yield self._candidates()
         yield self._rank()
         pairing = SeededTurnPairSettings(**msgspec.structs.asdict(recipe.turn_pairs), seed=recipe.seed)
@@ -208,31 +224,28 @@ class _Pipeline:
         reads = () if chosen.critic else (places.critic,)
         return command_stage("rank", given, ranking, output=places.ranked, reads=reads)
 
-    def _policy(self, settings: TrainSettings) -> Stage:
+    def _policy(self, algorithm: Algorithm, settings: TrainSettings) -> Stage:
         recipe, places = self._recipe, self._places
-        given: dict[str, object] = {
-            "tasks": recipe.tasks.train,
+        files: dict[str, object] = {
+            "pairs": places.pairs,
+            "turn_pairs": places.turn_pairs,
             "episodes": self._episodes,
-            "kind": recipe.kind,
+            "verdicts": places.verdicts,
+            "tasks": recipe.tasks.train,
         }
-        if recipe.method == "sweet":
-            learnt: dict[str, object] = {"pairs": places.turn_pairs, "kind": recipe.kind}
-            if settings.imitation:
-                learnt |= {"episodes": self._episodes, "verdicts": places.verdicts}
-        elif recipe.method == "dpo":
-            learnt = given | {"pairs": places.pairs}
-            if settings.imitation:
-                learnt |= {"verdicts": places.verdicts}
-        else:
-            learnt = given | {"verdicts": places.verdicts}
-        return self._train(
-            "policy" if recipe.method == "sweet" else recipe.method, settings, learnt, places.policy
-        )
+        imitates = bool(settings.sft_weight) and "sft_weight" in algorithm.takes
+        # Both kinds of pairs are given as `--pairs`.
+        given: dict[str, object] = {
+            "pairs" if name == "turn_pairs" else name: files[name]
+            for name, read in algorithm.reads.items()
+            if read.required or name == "tasks" or imitates
+        }
+        return self._train(algorithm, settings, {**given, "kind": recipe.kind}, places.policy)
 
     def _evaluation(self, tasks: str) -> Stage:
         recipe, agent = self._recipe, self._recipe.agent
         reads: tuple[Path, ...] = ()
-        if recipe.method != "none":
+        if self._algorithm is not None:
             reads = (self._places.policy,) if recipe.policy is not None else ()
             model = recipe.evaluation.agent or f"hf:{self._places.policy}"
             agent = msgspec.structs.replace(agent, model=model)
@@ -245,23 +258,30 @@ class _Pipeline:
         return replace(command_stage("rollout", tasks, settings, output=output.parent), output=output)
 
     def _train(
-        self, method: str, settings: TrainSettings | CriticSettings, given: dict[str, object], output: Path
+        self,
+        algorithm: Algorithm,
+        settings: TrainSettings | CriticSettings,
+        given: dict[str, object],
+        output: Path,
     ) -> Stage:
-        unsent = _UNSENT.get(method, ("launcher",))
+        recipe = self._recipe
+        unsent = {"launcher", "options", *CHOSEN_BY_ALGORITHM}.difference(algorithm.takes)
         numbers = {
-            "critic-prompt" if name == "prompt" else name.replace("_", "-"): getattr(settings, name)
+            "critic_prompt" if name == "prompt" else name: getattr(settings, name)
             for name in settings.__struct_fields__
             if name not in unsent
         }
-        recipe = self._recipe
+        own = {} if settings.options is UNSET else settings.options
         shared = {
-            "agent-prompt": recipe.agent.prompt,
-            "turn-limit": recipe.rollout.turn_limit,
+            "agent_prompt": recipe.agent.prompt,
+            "turn_limit": recipe.rollout.turn_limit,
             "seed": recipe.seed,
         }
-        options = {**given, **numbers, **shared}
-        arguments = ("train", method, *_options(options), "-o", str(output))
-        return Stage(f"train-{method}", arguments, _inputs(options), output, settings.launcher)
+        options = {
+            name.replace("_", "-"): each for name, each in {**given, **numbers, **own, **shared}.items()
+        }
+        arguments = ("train", algorithm.name, *_options(options), "-o", str(output))
+        return Stage(f"train-{algorithm.name}", arguments, _inputs(options), output, settings.launcher)
 
 
 def _dialogue_settings(recipe: Recipe, agent: AgentSettings, attempts: int) -> DialogueSettings:

@@ -10,7 +10,7 @@ A stage is known by what it writes: the second method that needs the same file f
 comes first: a study that is interrupted has its main table for all seeds before anything else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,15 @@ from typing import Any
 
 import msgspec
 
+from sweetrl.errors import ConfigError, UsageError
 from sweetrl.experiments.pipeline import (
+    UNTRAINED,
     VALUES,
     Places,
     Stage,
     command_stage,
     evaluation_stage,
+    needs_critic,
     stages,
 )
 from sweetrl.experiments.plan import PARTS, Evaluated, Plan, Ranked
@@ -47,6 +50,8 @@ CRITIC_STAGES = ("rollout", "score", "pairs", "train-critic")
 
 def plan(study: Study) -> Plan:
     """What the study asks for, in order."""
+    if found := list(_faults(study)):
+        raise ConfigError("; ".join(found))
     planned = Plan()
     seeds = [_Seed(study, seed, planned) for seed in study.run_seeds]
     for part in PARTS:
@@ -67,6 +72,19 @@ def parts_of(study: Study) -> list[str]:
         "off_policy": study.off_policy is not None,
     }
     return [part for part in PARTS if held[part]]
+
+
+def _faults(study: Study) -> Iterator[str]:
+    """Methods whose algorithm is unknown, lacks a critic or has no use for one."""
+    for name, method in study.methods.items():
+        try:
+            needed = needs_critic(method.algorithm)
+        except UsageError as error:
+            yield f"methods.{name}.algorithm: {error}"
+            continue
+        if needed != (method.critic is not None):
+            needs = "needs a critic" if needed else "has no use for a critic"
+            yield f"methods.{name}: the algorithm '{method.algorithm}' {needs}"
 
 
 @dataclass(frozen=True)
@@ -144,16 +162,16 @@ class _Seed:
         """Add the stages of a method up to its policy, after those of the method that it starts from."""
         method = self._study.methods[name]
         critic = method.critic or ""
-        if method.start is not None:
-            self._learn(branch, method.start)
+        if method.init_from is not None:
+            self._learn(branch, method.init_from)
         recipe, places = self._recipe(branch, name, critic), branch.places(name, critic)
         for stage in stages(recipe, places):
             if stage.name == "rank" and self._study.critics[critic].replays is not None:
                 values = self._oracle(recipe, places, self._study.critics[critic])
                 self._planned.add(values, recipe)
                 self._planned.add(_reading(stage, values.output), recipe)
-            elif stage.output == places.policy and method.start is not None:
-                self._planned.add(_reading(stage, branch.places(method.start, "").policy), recipe)
+            elif stage.output == places.policy and method.init_from is not None:
+                self._planned.add(_reading(stage, branch.places(method.init_from, "").policy), recipe)
             elif stage.name != "evaluate":
                 self._planned.add(stage, recipe)
         return recipe, places
@@ -162,11 +180,11 @@ class _Seed:
         study, settings = self._study, self._study.methods[method]
         chosen = study.critics.get(critic)
         model = branch.agent.model.removeprefix("hf:")
-        if settings.start is not None:
-            model = str(branch.places(settings.start, "").policy)
+        if settings.init_from is not None:
+            model = str(branch.places(settings.init_from, "").policy)
         return Recipe(
             output=study.output,
-            method=settings.learner,
+            algorithm=settings.algorithm,
             kind=study.kind,
             seed=self._seed,
             tasks=TaskFiles(train=branch.tasks, test=study.evaluation_tasks()),
@@ -199,7 +217,7 @@ class _Seed:
     def _sweet(self, critic: str) -> Recipe:
         """A recipe of the paper's method, whether or not the study has it."""
         method = next(iter(self._study.methods))
-        return msgspec.structs.replace(self._recipe(self._own, method, critic), method="sweet")
+        return msgspec.structs.replace(self._recipe(self._own, method, critic), algorithm="sweet")
 
     def _judge(self, name: str) -> tuple[dict[str, Any], tuple[Path, ...]]:
         """A critic as settings, and what must be there to use it."""
@@ -221,7 +239,7 @@ class _Seed:
         study = self._study
         assert study.best_of is not None
         tasks = study.evaluation_tasks() if study.best_of.tasks is None else study.shared(study.best_of.tasks)
-        untrained = [name for name, method in study.methods.items() if method.learner == "none"]
+        untrained = [name for name, method in study.methods.items() if method.algorithm == UNTRAINED]
         if count == 1 and untrained and tasks == study.evaluation_tasks():
             folder = self._own.places(untrained[0], "").evaluation
         else:

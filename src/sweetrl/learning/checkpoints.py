@@ -27,6 +27,7 @@ import msgspec
 from msgspec import Struct
 
 from sweetrl.errors import ConfigError, DataError, TrainingError, UsageError
+from sweetrl.learning.algorithms import algorithm_of
 from sweetrl.learning.settings import TrainingSettings
 from sweetrl.records import installed_versions, unreadable, unwritable, write_atomically
 
@@ -286,7 +287,7 @@ def model_card(card: TrainingCard) -> str:
     state = f"Finished {card.finished}." if card.finished else "**Not finished**: an intermediate state."
     front = ["---", f"base_model: {card.model}", "library_name: transformers", "tags: [sweetrl]", "---", ""]
     body = [
-        f"# {_title(card.settings)}",
+        f"# {algorithm_of(card.settings).label.format_map(settings)}",
         "",
         f"Trained by sweetrl from `{card.model}` on {card.examples} examples, started {card.started}. {state}",
         "",
@@ -296,16 +297,6 @@ def model_card(card: TrainingCard) -> str:
         *_table("Versions", card.versions),
     ]
     return "\n".join([*front, *body])
-
-
-def _title(settings: TrainingSettings) -> str:
-    titles = {
-        "rft": "Policy by rejection fine-tuning",
-        "dpo": "Policy by multi-turn DPO",
-        "critic": f"Turn-wise critic ({settings.kind})",
-        "policy": "Policy by turn-wise DPO",
-    }
-    return titles[settings.method]
 
 
 def _table(title: str, rows: dict[str, object] | dict[str, str] | dict[str, float]) -> list[str]:

@@ -76,7 +76,7 @@ def successful_dialogues(
         examples.append(
             Example(episode.id, sequences, weight=float(learnt), task=episode.task_id, branch=encoding.branch)
         )
-    return _dataset(examples, "no dialogue succeeded: there is nothing to imitate")
+    return dataset(examples, "no dialogue succeeded: there is nothing to imitate")
 
 
 def scored_dialogues(
@@ -92,7 +92,7 @@ def scored_dialogues(
         chosen, rejected = (sequences, ()) if success else ((), sequences)
         examples.append(Example(episode.id, chosen, rejected, task=episode.task_id, branch=encoding.branch))
         successes += success
-    data = _dataset(examples, "no dialogue was scored: there is nothing to learn from")
+    data = dataset(examples, "no dialogue was scored: there is nothing to learn from")
     if successes in (0, len(examples)):
         ended = "succeeded" if successes else "failed"
         raise DataError(f"all {len(examples)} dialogues {ended}: there is nothing to tell apart")
@@ -135,7 +135,7 @@ def dialogue_pairs(
             Example(pair.id, chosen, rejected, group=pair.task_id, task=pair.task_id, branch=encoding.branch)
         )
     examples += _answers(successes, encoding)
-    return _dataset(examples, "there are no pairs to learn from")
+    return dataset(examples, "there are no pairs to learn from")
 
 
 def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding, successes: Iterable[Episode] = ()) -> Dataset:
@@ -148,7 +148,7 @@ def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding, successes: Iterabl
             Example(pair.id, (chosen,), (rejected,), group=turn, task=pair.task_id, branch=encoding.branch)
         )
     examples += _answers(successes, encoding)
-    return _dataset(examples, "there are no turn pairs to learn from")
+    return dataset(examples, "there are no turn pairs to learn from")
 
 
 def _answers(successes: Iterable[Episode], encoding: Encoding) -> list[Example]:
@@ -174,7 +174,8 @@ def successful(episodes: Mapping[str, Episode], verdicts: Iterable[Verdict]) -> 
     return (episode for episode, success in _judged(episodes, verdicts) if success)
 
 
-def _dataset(examples: list[Example], emptiness: str) -> Dataset:
+def dataset(examples: list[Example], emptiness: str) -> Dataset:
+    """The examples in the order of their ids; with none, `emptiness` says what is wrong."""
     if not examples:
         raise DataError(emptiness)
     # Records are in the order in which they came about. What is learnt shall not depend on that.

@@ -19,8 +19,9 @@ from transformers import (
 )
 
 from sweetrl.errors import UsageError
+from sweetrl.learning.algorithms import algorithm_of
 from sweetrl.learning.heads import SCORE_HEAD, add_score_head, save_score_head
-from sweetrl.learning.settings import LoraSettings, Method, Precision, TrainingSettings
+from sweetrl.learning.settings import LoraSettings, Precision, TrainingSettings
 from sweetrl.models.shipped import located
 
 
@@ -56,7 +57,7 @@ def longest_context(path: str, wanted: int | None, *, vision: bool = False) -> i
     window = getattr(
         load_config(path, vision=vision).get_text_config(decoder=True), "max_position_embeddings", None
     )
-    asked = wanted or TrainingSettings(method=Method.RFT).max_tokens
+    asked = wanted or TrainingSettings(algorithm="").max_tokens
     return asked if window is None else min(asked, window)
 
 
@@ -83,12 +84,14 @@ def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:
         )
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
-    if settings.needs_reference:
+    algorithm = algorithm_of(settings)
+    has_head = algorithm.has_head(settings)
+    if algorithm.compares(settings):
         switch_dropout_off(model)
-    if settings.has_head:
+    if has_head:
         add_score_head(model)
     if settings.lora is not None:
-        model = _with_adapters(model, settings.lora, has_head=settings.has_head)
+        model = _with_adapters(model, settings.lora, has_head=has_head)
     return model
 
 

@@ -4,21 +4,10 @@ All are pure functions of tensors and give one number for each pair, dialogue or
 mean. `turns` tensors have an entry for each turn of each dialogue, and `dialogues` says which one it is of.
 """
 
-from enum import StrEnum
-
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
-
-class Normalisation(StrEnum):
-    """What the length of a turn does to its advantage."""
-
-    TURN_MEAN = "turn_mean"
-    """The mean over the tokens of a turn, then the sum over turns: the paper's formula."""
-    DIALOGUE_MEAN = "dialogue_mean"
-    """One mean over all tokens that the agent says in the dialogue, as in the code that came with the paper."""
-    NONE = "none"
-    """The sum over tokens: the paper's ablation, under which replies grow shorter and shorter."""
+from sweetrl.learning.settings import Normalisation
 
 
 def turn_advantages(log_ratios: Tensor, counts: Tensor, normalisation: Normalisation) -> Tensor:

@@ -18,11 +18,12 @@ from torch import Tensor
 from transformers import TrainerCallback
 
 from sweetrl.errors import DataError
+from sweetrl.learning.algorithms import algorithm_of
 from sweetrl.learning.batches import BatchSampler, Example, TokenBatch
 from sweetrl.learning.datasets import Dataset
 from sweetrl.learning.logprobs import LanguageHead, token_distributions
-from sweetrl.learning.objectives import Objective
-from sweetrl.learning.settings import Method, Precision, TrainingSettings
+from sweetrl.learning.objectives import Objective, StepObjective
+from sweetrl.learning.settings import Precision, TrainingSettings
 from sweetrl.learning.tokens import EncodedSequence
 from sweetrl.seeds import derive_seed
 
@@ -86,13 +87,13 @@ class Monitor:
     held_out: Sequence[Example]
     """Examples of tasks that it does not learn from; measured in place of the others if there are any."""
     settings: TrainingSettings
-    objective: Objective
+    objective: Objective | StepObjective
     collate: Collate
     _base: list[Tensor] | None = field(default=None, init=False)
 
     def start(self, model: Any) -> None:
         """Remember what the base model predicts; `model` must be untrained."""
-        if self._base is None and not self.settings.has_head:
+        if self._base is None and not algorithm_of(self.settings).has_head(self.settings):
             with self._measuring(model):
                 self._base = self._distributions(model)
 
@@ -104,7 +105,7 @@ class Monitor:
                 found |= {KL: self._kl(model, self._base)}
             if self.held_out:
                 found |= {HELD_OUT_LOSS: self._loss(model)}
-            if self.settings.method is not Method.CRITIC:
+            if not algorithm_of(self.settings).privileged:
                 found |= {TURN_TOKENS: self._sampled_tokens(model)}
         return found
 
@@ -155,10 +156,17 @@ class Monitor:
 
     def _loss(self, model: Any) -> float:
         """The mean loss of the sample."""
+        loss_of = self.objective
+        if isinstance(loss_of, StepObjective):
+            loss_of = loss_of.given(torch.tensor(self._mean(model, loss_of.measure), device=model.device))
+        return self._mean(model, lambda *given: loss_of(*given).losses)
+
+    def _mean(self, model: Any, of_examples: Callable[[Any, TokenBatch], Tensor]) -> float:
+        """The weighted mean over the examples of the sample."""
         total = weight = 0.0
         for batch in self._batches:
-            losses = self.objective(model, batch.to(model.device)).losses.cpu()
-            total += float((losses * batch.weights).sum())
+            found = of_examples(model, batch.to(model.device)).cpu()
+            total += float((found * batch.weights).sum())
             weight += float(batch.weights.sum())
         return total / weight
 
@@ -168,7 +176,10 @@ class Monitor:
     def _prompts(self) -> list[list[int]]:
         """The histories of turns of the sample, one of each example."""
         return [
-            _history(example.chosen, derive_seed(self.settings.seed, "monitored turn", example.id))
+            _history(
+                example.chosen or example.rejected,
+                derive_seed(self.settings.seed, "monitored turn", example.id),
+            )
             for example in self._sample[:TURNS_SAMPLED]
         ]
 
@@ -178,7 +189,7 @@ class Monitor:
         last = Counter(
             sequence.ids[max(index for index, turn in enumerate(sequence.turns) if turn >= 0)]
             for example in self._sample
-            for sequence in example.chosen
+            for sequence in example.chosen or example.rejected
         )
         return last.most_common(1)[0][0]
 

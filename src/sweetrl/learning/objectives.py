@@ -1,23 +1,22 @@
-"""What each method minimises: the loss of every example of a batch, made of the pieces in `losses`."""
+"""What algorithms share of their losses: what a loss gives for a batch, and preference between two sides."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from sweetrl.learning import losses
-from sweetrl.learning.batches import CHOSEN, TokenBatch
-from sweetrl.learning.heads import turn_scores
+from sweetrl.learning.batches import TokenBatch
 from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.losses import sum_by
-from sweetrl.learning.settings import CriticKind, Method, TrainingSettings
+from sweetrl.learning.settings import Normalisation, TrainingSettings
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one batch."""
+    """The losses and metrics of one batch."""
 
     losses: Tensor
     """(examples,)."""
@@ -28,23 +27,17 @@ class Outcome:
 Objective = Callable[[Any, TokenBatch], Outcome]
 
 
-def objective(settings: TrainingSettings) -> Objective:
-    """What a run with these settings minimises."""
-    if settings.method is Method.RFT:
-        return imitation
-    if settings.has_head:
-        return value if settings.kind is CriticKind.VALUE else regression
-    return Preference(settings)
+@runtime_checkable
+class StepObjective(Protocol):
+    """A loss that needs a mean over all examples of an optimiser step, whatever passes and processes share it."""
 
+    def measure(self, model: Any, batch: TokenBatch) -> Tensor:
+        """(examples,): what is averaged, computed without gradients before the step."""
+        ...
 
-def imitation(model: Any, batch: TokenBatch) -> Outcome:
-    """Rejection fine-tuning: the mean negative log-likelihood of the agent's tokens."""
-    found = turn_logprobs(model, batch)
-    number = len(batch.weights)
-    per_token = losses.nll(
-        sum_by(batch.owners, found.sums, number), sum_by(batch.owners, found.counts, number)
-    )
-    return Outcome(per_token)
+    def given(self, mean: Tensor) -> Objective:
+        """The loss of the batches of a step with this mean."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -55,60 +48,34 @@ class Preference:
     """
 
     settings: TrainingSettings
+    normalisation: Normalisation = Normalisation.NONE
+    """Of the log-ratios of turns."""
 
     def __call__(self, model: Any, batch: TokenBatch) -> Outcome:
         """The loss of each pair."""
         found = turn_logprobs(model, batch)
-        number, dialogues = 2 * len(batch.weights), _dialogues(batch)
-        ratios = found.sums - batch.reference
-        if self.settings.method is Method.CRITIC:
-            scores = losses.dialogue_advantages(
-                ratios, found.counts, dialogues, number, self.settings.normalisation
-            )
-        else:
-            scores = sum_by(dialogues, ratios, number)
+        number, dialogues = 2 * len(batch.weights), dialogues_of(batch)
+        scores = losses.dialogue_advantages(
+            found.sums - batch.reference, found.counts, dialogues, number, self.normalisation
+        )
         counts = sum_by(dialogues, found.counts, number)
         chosen, rejected = scores.view(-1, 2).unbind(1)
         paired = counts[1::2] > 0
         preference = losses.bradley_terry(chosen, rejected, beta=self.settings.beta) * paired
         nll = losses.nll(sum_by(dialogues, found.sums, number)[::2], counts[::2])
         pull = torch.where(paired, self.settings.nll, self.settings.imitation)
-        metrics = {**_pair_metrics(chosen, rejected), "preference_loss": preference}
+        metrics = {**pair_metrics(chosen, rejected), "preference_loss": preference}
         metrics = {name: _of_pairs(each, paired) for name, each in metrics.items()} | {"nll": nll}
-        return Outcome(preference + pull * nll, _detached(metrics))
+        return Outcome(preference + pull * nll, detached(metrics))
 
 
-def regression(model: Any, batch: TokenBatch) -> Outcome:
-    """The critic with a head that puts a number on each turn, trained on pairs: the loss of each."""
-    found = turn_scores(model, batch, CriticKind.REGRESSION)
-    scores = sum_by(_dialogues(batch), found, 2 * len(batch.weights))
-    chosen, rejected = scores.view(-1, 2).unbind(1)
-    preference = losses.bradley_terry(chosen, rejected, beta=1.0)
-    return Outcome(preference, _detached(_pair_metrics(chosen, rejected)))
-
-
-def value(model: Any, batch: TokenBatch) -> Outcome:
-    """The value function: the mean over the dialogues of an example, one or two, and over the turns of each."""
-    found = turn_scores(model, batch, CriticKind.VALUE)
-    success = batch.sides == CHOSEN
-    number, dialogues = 2 * len(batch.weights), _dialogues(batch)
-    turns = sum_by(dialogues, torch.ones_like(found), number)
-
-    def mean(of_turns: Tensor) -> Tensor:
-        of_dialogues = sum_by(dialogues, of_turns, number) / turns.clamp(min=1)
-        there = (turns > 0).view(-1, 2).sum(1)
-        return of_dialogues.view(-1, 2).sum(1) / there
-
-    right = ((found > 0) == success).to(found.dtype)
-    return Outcome(mean(losses.value_bce(found, success)), _detached({"accuracy": mean(right)}))
-
-
-def _dialogues(batch: TokenBatch) -> Tensor:
+def dialogues_of(batch: TokenBatch) -> Tensor:
     """Which dialogue each turn belongs to: chosen and rejected ones of the pairs in turn."""
     return 2 * batch.owners + batch.sides
 
 
-def _pair_metrics(chosen: Tensor, rejected: Tensor) -> dict[str, Tensor]:
+def pair_metrics(chosen: Tensor, rejected: Tensor) -> dict[str, Tensor]:
+    """How well the scores of two sides tell them apart."""
     return {"accuracy": (chosen > rejected).float(), "margin": chosen - rejected, "chosen": chosen}
 
 
@@ -118,5 +85,6 @@ def _of_pairs(values: Tensor, paired: Tensor) -> Tensor:
     return torch.where(paired, values, mean)
 
 
-def _detached(metrics: dict[str, Tensor]) -> dict[str, Tensor]:
+def detached(metrics: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The metrics without gradients."""
     return {name: value.detach() for name, value in metrics.items()}

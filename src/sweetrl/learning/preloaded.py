@@ -2,6 +2,7 @@
 
 import transformers.models.llama.modeling_llama  # noqa: F401  of the models that ship
 
-import sweetrl.learning.critics
+import sweetrl.learning.heads
+import sweetrl.learning.networks
 import sweetrl.learning.trainer
 import sweetrl.models.local  # noqa: F401

@@ -9,17 +9,19 @@ import contextlib
 import hashlib
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import torch
+from accelerate import PartialState  # type: ignore[import-untyped]
 from msgspec import Struct
 
 from sweetrl.learning.batches import BatchSampler, Example, collate
 from sweetrl.learning.logprobs import turn_logprobs
-from sweetrl.learning.settings import Precision
+from sweetrl.learning.settings import Precision, TrainingSettings
 from sweetrl.learning.tokens import EncodedSequence
 from sweetrl.records import unreadable, unwritable
 
@@ -56,6 +58,29 @@ def reference_logprobs(
         if path is not None:
             _append(path, found)
     return [tuple(chain.from_iterable(known[key] for key in names)) for names in keys]
+
+
+def with_reference(
+    examples: Sequence[Example], model: Any, settings: TrainingSettings, folder: Path, device: torch.device
+) -> list[Example]:
+    """The examples with what the untrained model gives to each of their turns, from the folder or computed."""
+    state = PartialState()
+    # Neighbours: what they have in common is computed by one process.
+    first, last = (
+        len(examples) * at // state.num_processes for at in (state.process_index, state.process_index + 1)
+    )
+    model.to(device)
+    for share in (examples[first:last], examples):
+        # First every process its share, then all of it from the file.
+        sums = reference_logprobs(
+            model,
+            share,
+            tokens_per_pass=settings.tokens_per_pass,
+            folder=folder,
+            precision=settings.precision,
+        )
+        state.wait_for_everyone()
+    return [replace(example, reference=each) for example, each in zip(examples, sums, strict=True)]
 
 
 def sequence_key(sequence: EncodedSequence) -> str:

@@ -1,4 +1,4 @@
-"""What a training run is told: the method and its numbers, with the paper's as defaults (paper, table 5)."""
+"""The settings of a training run, with the paper's hyperparameters as defaults (paper, table 5). Free of torch."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -6,24 +6,22 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from sweetrl.errors import ConfigError
-from sweetrl.learning.losses import Normalisation
+TRAINING_NAMES = {"nll_weight": "nll", "sft_weight": "imitation", "min_lr_ratio": "floor"}
+"""What cards and `TrainingSettings` call settings that commands and recipes have another name for."""
 
 Positive = Annotated[int, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
-class Method(StrEnum):
-    """What is learnt from what. All methods share one trainer."""
+class Normalisation(StrEnum):
+    """What the length of a turn does to its advantage."""
 
-    RFT = "rft"
-    """Rejection fine-tuning: imitate the dialogues that succeeded."""
-    DPO = "dpo"
-    """Multi-turn DPO on pairs of whole dialogues."""
-    CRITIC = "critic"
-    """Turn-wise credit from pairs of whole dialogues, with the reference in sight."""
-    POLICY = "policy"
-    """DPO on pairs of single turns that a critic ranked."""
+    TURN_MEAN = "turn_mean"
+    """The mean over the tokens of a turn, then the sum over turns: the paper's formula."""
+    DIALOGUE_MEAN = "dialogue_mean"
+    """One mean over all tokens that the agent says in the dialogue, as in the code that came with the paper."""
+    NONE = "none"
+    """The sum over tokens: the paper's ablation, under which replies grow shorter and shorter."""
 
 
 class CriticKind(StrEnum):
@@ -53,9 +51,10 @@ class LoraSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TrainingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The numbers of one run. What has another default for each method is set by `default_settings`."""
+    """The settings of one run. `algorithms.default_settings` fills in the defaults of an algorithm."""
 
-    method: Method
+    algorithm: str = msgspec.field(name="method")
+    """Its name in the registry; cards call it `method`."""
     kind: CriticKind = CriticKind.ADVANTAGE
     """Of a critic only."""
     normalisation: Normalisation = Normalisation.TURN_MEAN
@@ -99,29 +98,5 @@ class TrainingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     held_out: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     """Share of the tasks whose examples are not learnt from: the held-out loss is measured on them."""
     seed: int = 0
-
-    @property
-    def has_head(self) -> bool:
-        """Whether a number is learnt for each turn, in place of tokens."""
-        return self.method is Method.CRITIC and self.kind is not CriticKind.ADVANTAGE
-
-    @property
-    def needs_reference(self) -> bool:
-        """Whether the loss compares with the seed model."""
-        return self.method is not Method.RFT and not self.has_head
-
-
-_DEFAULTS: dict[Method, dict[str, object]] = {
-    Method.RFT: {"batch_size": 32},
-    Method.POLICY: {"epochs": 1},
-}
-
-
-def default_settings(method: Method, **changes: object) -> TrainingSettings:
-    """The paper's numbers for a method, with `changes`; None leaves a default."""
-    chosen = {name: value for name, value in changes.items() if value is not None}
-    fields = {"method": method, **_DEFAULTS.get(method, {}), **chosen}
-    try:
-        return msgspec.convert(msgspec.to_builtins(fields), TrainingSettings)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"training: {error}") from None
+    options: dict[str, bool | int | float | str] = {}
+    """Hyperparameters that only this algorithm has."""

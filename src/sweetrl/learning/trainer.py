@@ -10,14 +10,12 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from accelerate import PartialState  # type: ignore[import-untyped]
 from msgspec.structs import replace as changed
 from torch import Tensor
 from torch.distributed.checkpoint.state_dict import (
@@ -27,10 +25,10 @@ from torch.distributed.checkpoint.state_dict import (
     set_optimizer_state_dict,
 )
 from torch.utils.data import DataLoader, SequentialSampler
-from torch.utils.data import Dataset as TorchDataset
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import PrinterCallback, Trainer, TrainerCallback
 
-from sweetrl.learning.batches import BatchSampler, Example, Pass, Step, TokenBatch, collate
+from sweetrl.learning.algorithms import algorithm_of, objective
+from sweetrl.learning.batches import TokenBatch
 from sweetrl.learning.checkpoints import (
     ADAPTER,
     LOG,
@@ -44,103 +42,15 @@ from sweetrl.learning.checkpoints import (
     timestamp,
     write_training_card,
 )
-from sweetrl.learning.critics import EVEN_CHANCE, CriticCard, write_critic_card
 from sweetrl.learning.datasets import Dataset
 from sweetrl.learning.loading import load_model, merge_adapter, read_weights, remove_score_head, save_plain
 from sweetrl.learning.monitoring import MEASURED, Monitor, MonitorCallback, hold_out
-from sweetrl.learning.objectives import Objective, Outcome, objective
-from sweetrl.learning.pictures import PictureReader
-from sweetrl.learning.reference import reference_logprobs
-from sweetrl.learning.settings import Method, Precision, TrainingSettings
-from sweetrl.learning.vision import collate_seeing
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is, after each optimiser step."""
-
-    step: int
-    steps: int
-    loss: float
-
-
-@dataclass(frozen=True)
-class Housekeeping:
-    """What a run does beside learning; changes no result."""
-
-    save_every: int = 100
-    """Steps between checkpoints."""
-    keep: int = 2
-    """Checkpoints that are kept."""
-    log_every: int = 1
-    """Steps between lines of the log."""
-    reports: tuple[str, ...] = ()
-    """`tensorboard`, `wandb`."""
-    monitor: int = 8
-    """Moments at which KL to the base model, turn length and held-out loss are measured; 0 for none."""
-    shard: bool = False
-    """Whether the processes of the run share one copy of the model (FSDP2) in place of one each."""
-    observe: Callable[[Progress], None] = lambda _: None
-    """Told after each step."""
-
+from sweetrl.learning.objectives import Objective, Outcome, StepObjective
+from sweetrl.learning.reference import with_reference
+from sweetrl.learning.run_options import Housekeeping, Progress, training_arguments
+from sweetrl.learning.steps import StepsOfRun, collator
 
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
-
-
-# ---------------------------------------------------------------- data
-
-
-Collate = Callable[[Sequence[Example]], TokenBatch]
-
-
-class StepsOfRun(TorchDataset[list[TokenBatch]]):
-    """The batches of one process for each optimiser step of a run, all epochs in a row."""
-
-    def __init__(
-        self,
-        examples: list[Example],
-        settings: TrainingSettings,
-        collate: Collate,
-        *,
-        processes: int,
-        process: int,
-    ) -> None:
-        self.examples = examples
-        self._collate = collate
-        self._process = process
-        self._sampler = BatchSampler(
-            examples,
-            batch_size=settings.batch_size,
-            budget=settings.tokens_per_pass,
-            processes=processes,
-            seed=settings.seed,
-        )
-        self.steps_per_epoch = self._sampler.steps_per_epoch
-        self._length = settings.max_steps or settings.epochs * self.steps_per_epoch
-        self._epoch: tuple[int, list[Step]] = (-1, [])
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, number: int) -> list[TokenBatch]:
-        step = self._step(number)
-        counted = [index for passes in step for each in passes if each.counted for index in each.indices]
-        total = sum(self.examples[index].weight for index in counted)
-        return [self._batch(each, len(step) / total) for each in step[self._process]]
-
-    def _step(self, number: int) -> Step:
-        epoch, within = divmod(number, self.steps_per_epoch)
-        if self._epoch[0] != epoch:
-            self._epoch = epoch, list(self._sampler.epoch(epoch))
-        return self._epoch[1][within]
-
-    def _batch(self, each: Pass, scale: float) -> TokenBatch:
-        """Weights make a sum over passes, and then a mean over processes, the mean over the step."""
-        batch = self._collate([self.examples[index] for index in each.indices])
-        return replace(batch, weights=batch.weights * (scale if each.counted else 0.0))
-
-
-# ---------------------------------------------------------------- trainer
 
 
 class _LogCutBack(TrainerCallback):
@@ -176,14 +86,16 @@ class TurnTrainer(Trainer):
         self._settings = card.settings
         self._folder = folder
         self._housekeeping = housekeeping
-        self._objective: Objective = objective(card.settings)
+        self._algorithm = algorithm_of(card.settings)
+        self._objective = objective(card.settings)
+        self._has_head = self._algorithm.has_head(card.settings)
         self._sums: dict[str, Tensor] = {}
         self._tokens = 0
         self._clock = time.perf_counter()
         self._weights: int = sum(parameter.numel() for parameter in model.parameters())
         super().__init__(
             model=model,
-            args=_arguments(card.settings, folder, housekeeping),
+            args=training_arguments(card.settings, folder, housekeeping),
             processing_class=tokenizer,
         )
         self.remove_callback(PrinterCallback)
@@ -191,7 +103,7 @@ class TurnTrainer(Trainer):
         self._steps = StepsOfRun(
             data.examples,
             card.settings,
-            _collate(tokenizer, card.settings),
+            collator(tokenizer, card.settings),
             processes=self.args.world_size,
             process=self.args.process_index,
         )
@@ -210,12 +122,13 @@ class TurnTrainer(Trainer):
         """All passes of one optimiser step; the loss, such that its mean over processes is the step's."""
         model.train()
         total = torch.zeros((), device=self.args.device)
+        loss_of = self._objective_of_step(model, inputs)
         for number, batch in enumerate(inputs, start=1):
             last = number == len(inputs)
             self.accelerator.gradient_state._set_sync_gradients(last)
             self._tokens += batch.tokens
             with self._gradients_stay_here(model, last=last):
-                total += self._learn(model, batch.to(self.args.device))
+                total += self._learn(model, batch.to(self.args.device), loss_of)
         if not torch.isfinite(total):
             raise diverged(self._folder, self.state.global_step + 1, "the loss")
         return total
@@ -227,8 +140,18 @@ class TurnTrainer(Trainer):
         context: contextlib.AbstractContextManager[None] = self.accelerator.no_sync(model=model)
         return context
 
-    def _learn(self, model: Any, batch: TokenBatch) -> Tensor:
-        outcome = self._objective(model, batch)
+    @torch.no_grad()
+    def _objective_of_step(self, model: Any, batches: Sequence[TokenBatch]) -> Objective:
+        """The loss, with the mean over the whole step that it may need."""
+        if not isinstance(self._objective, StepObjective):
+            return self._objective
+        mean = torch.zeros((), device=self.args.device)
+        for batch in (each.to(self.args.device) for each in batches):
+            mean += (self._objective.measure(model, batch) * batch.weights).sum()
+        return self._objective.given(self.accelerator.reduce(mean, reduction="mean"))
+
+    def _learn(self, model: Any, batch: TokenBatch, loss_of: Objective) -> Tensor:
+        outcome = loss_of(model, batch)
         loss = (outcome.losses * batch.weights).sum()
         options = {"scale_wrt_gas": False} if self.is_deepspeed_enabled else {}
         self.accelerator.backward(loss, **options)
@@ -318,7 +241,7 @@ class TurnTrainer(Trainer):
         made = Path(output_dir or str(self.args.output_dir))
         # A pickle of the library's own arguments: of no use to anyone, and of one version only.
         (made / "training_args.bin").unlink(missing_ok=True)
-        if self._settings.has_head and self._settings.lora is None and self._card.finished:
+        if self._has_head and self._settings.lora is None and self._card.finished:
             save_plain(self.accelerator.unwrap_model(self.model), made, state_dict)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
@@ -365,80 +288,18 @@ class TurnTrainer(Trainer):
             self.save_model(str(made / ADAPTER if adapted else made))
             self.accelerator.wait_for_everyone()
             if self.is_world_process_zero():
-                if self.is_distributed_loading_by_transformers and self._settings.has_head and not adapted:
+                if self.is_distributed_loading_by_transformers and self._has_head and not adapted:
                     remove_score_head(made)
                 if adapted:
                     merge_adapter(self._card.model, made / ADAPTER, self._settings, made)
                     self._tokenizer.save_pretrained(made)
-                if self._settings.method is Method.CRITIC:
-                    write_critic_card(made, _critic_card(self._card))
+                self._algorithm.finish(made, self._card)
                 self._folder.publish(made, self._card)
         return self._card
 
     def _card_now(self) -> TrainingCard:
         logged = next((line for line in reversed(self.state.log_history) if "loss" in line), {})
         return changed(self._card, metrics={name: float(value) for name, value in logged.items()})
-
-
-def _collate(tokenizer: Any, settings: TrainingSettings) -> Collate:
-    """How examples become batches; models that see have a processor in place of a tokenizer."""
-    if settings.vision:
-        return partial(collate_seeing, pictures=PictureReader(tokenizer))
-    return partial(collate, pad=tokenizer.pad_token_id or 0)
-
-
-def _critic_card(card: TrainingCard) -> CriticCard:
-    """What the critic's users must know."""
-    settings = card.settings
-    return CriticCard(
-        kind=settings.kind,
-        normalisation=settings.normalisation,
-        beta=settings.beta,
-        reference=card.model if settings.needs_reference else None,
-        plain_reference=settings.plain_reference,
-        privileged=card.privileged_prompt,
-        system=card.system,
-        max_tokens=settings.max_tokens,
-        start=EVEN_CHANCE if card.success_rate is None else card.success_rate,
-        vision=settings.vision,
-    )
-
-
-def _arguments(
-    settings: TrainingSettings, folder: RunFolder, housekeeping: Housekeeping
-) -> TrainingArguments:
-    """The settings in the library's words."""
-    return TrainingArguments(
-        output_dir=str(folder.checkpoints),
-        # One item of the data is one optimiser step, and all epochs are one to the library.
-        per_device_train_batch_size=1,
-        num_train_epochs=1,
-        learning_rate=settings.learning_rate,
-        lr_scheduler_type="cosine_with_min_lr",
-        lr_scheduler_kwargs={"min_lr_rate": settings.floor},
-        warmup_steps=settings.warmup,
-        adam_beta1=settings.adam_betas[0],
-        adam_beta2=settings.adam_betas[1],
-        weight_decay=settings.weight_decay,
-        max_grad_norm=settings.max_gradient_norm,
-        gradient_checkpointing=settings.gradient_checkpointing,
-        gradient_checkpointing_kwargs={"use_reentrant": False},
-        bf16=settings.precision is Precision.BFLOAT16,
-        use_cpu=not torch.cuda.is_available(),
-        seed=settings.seed,
-        save_strategy="steps",
-        save_steps=housekeeping.save_every,
-        save_only_model=housekeeping.shard,
-        logging_steps=housekeeping.log_every,
-        logging_nan_inf_filter=False,
-        report_to=list(housekeeping.reports) or "none",
-        disable_tqdm=True,
-        log_level="error",
-        log_level_replica="error",
-        # Vision towers have layers that nothing reads.
-        ddp_find_unused_parameters=settings.vision,
-        remove_unused_columns=False,
-    )
 
 
 def train(
@@ -453,20 +314,19 @@ def train(
     The main process must have claimed the folder. All processes of a run call this.
     """
     housekeeping = housekeeping or Housekeeping()
-    arguments = _arguments(card.settings, folder, housekeeping)
+    arguments = training_arguments(card.settings, folder, housekeeping)
     processes = arguments.world_size  # joins the other processes
     housekeeping = replace(housekeeping, shard=housekeeping.shard and processes > 1)
     model = load_model(card.model, card.settings)
-    if card.settings.needs_reference:
-        data = with_reference(data, model, card.settings, folder, arguments.device)
+    if algorithm_of(card.settings).compares(card.settings):
+        known = with_reference(
+            data.examples, model, card.settings, folder.path / "reference", arguments.device
+        )
+        data = replace(data, examples=known)
     data, held_out = hold_out(data, card.settings)
     card = changed(card, examples=len(data.examples))
     monitor = Monitor(
-        data.examples,
-        held_out,
-        card.settings,
-        objective(card.settings),
-        _collate(tokenizer, card.settings),
+        data.examples, held_out, card.settings, objective(card.settings), collator(tokenizer, card.settings)
     )
     last = folder.last_checkpoint()
     if housekeeping.monitor and last is not None and not housekeeping.shard:
@@ -478,28 +338,3 @@ def train(
         trainer.add_callback(MonitorCallback(monitor, housekeeping.monitor, trainer.log))
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     return trainer.publish()
-
-
-def with_reference(
-    data: Dataset, model: Any, settings: TrainingSettings, folder: RunFolder, device: torch.device
-) -> Dataset:
-    """The examples with what the untrained model gives to each of their turns, from the folder or computed."""
-    state = PartialState()
-    # Neighbours: what they have in common is computed by one process.
-    first, last = (
-        len(data.examples) * at // state.num_processes
-        for at in (state.process_index, state.process_index + 1)
-    )
-    model.to(device)
-    for share in (data.examples[first:last], data.examples):
-        # First every process its share, then all of it from the file.
-        sums = reference_logprobs(
-            model,
-            share,
-            tokens_per_pass=settings.tokens_per_pass,
-            folder=folder.path / "reference",
-            precision=settings.precision,
-        )
-        state.wait_for_everyone()
-    known = zip(data.examples, sums, strict=True)
-    return replace(data, examples=[replace(example, reference=each) for example, each in known])

@@ -3,14 +3,11 @@
 from sweetrl.settings.reading import current_settings, load_experiment, load_recipe, load_study
 from sweetrl.settings.recipes import (
     CandidateSettings,
-    CriticSettings,
     EstimateSettings,
     EvaluationSettings,
     Recipe,
     ServerSettings,
     TaskFiles,
-    TrainNumbers,
-    TrainSettings,
 )
 from sweetrl.settings.schema import Record, Section, Setting, recorded, settings_fields
 from sweetrl.settings.stages import (
@@ -34,6 +31,7 @@ from sweetrl.settings.stages import (
     ValueSettings,
 )
 from sweetrl.settings.studies import BestOfSettings, Study, StudyCritic, StudyMethod
+from sweetrl.settings.training import CriticNumbers, CriticSettings, TrainNumbers, TrainSettings
 
 __all__ = [
     "AgentSettings",
@@ -42,6 +40,7 @@ __all__ = [
     "CandidateSettings",
     "CollaboratorSettings",
     "CriticChoice",
+    "CriticNumbers",
     "CriticSettings",
     "DialogueSettings",
     "DrawSettings",

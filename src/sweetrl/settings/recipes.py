@@ -1,10 +1,6 @@
 """What a recipe says: one experiment, section by section."""
 
-from typing import Annotated, Literal
-
-from msgspec import Meta
-
-from sweetrl.settings.schema import Name, NotNegative, Positive, Rate, Section
+from sweetrl.settings.schema import Name, Positive, Rate, Section
 from sweetrl.settings.stages import (
     RANK_CONCURRENCY,
     AgentSettings,
@@ -19,6 +15,7 @@ from sweetrl.settings.stages import (
     ScoringSettings,
     TurnPairSettings,
 )
+from sweetrl.settings.training import CriticSettings, TrainSettings
 
 
 class TaskFiles(Section, frozen=True, kw_only=True):
@@ -27,64 +24,6 @@ class TaskFiles(Section, frozen=True, kw_only=True):
     train: Name
     test: Name | None = None
     """Tasks to evaluate the policy on; without them it is not evaluated."""
-
-
-class TrainNumbers(Section, frozen=True, kw_only=True):
-    """The numbers of one training run; the paper's (table 5) are the command's defaults."""
-
-    epochs: Positive | None = None
-    batch_size: Positive | None = None
-    learning_rate: Rate | None = None
-    beta: Rate | None = None
-    nll: NotNegative | None = None
-    """Weight of the negative log-likelihood of what was chosen."""
-    imitation: NotNegative | None = None
-    """Weight of imitating the answers that succeeded, beside turn pairs; other methods do not take it."""
-    warmup: NotNegative | None = None
-    floor: NotNegative | None = None
-    max_tokens: Positive | None = None
-    """Context."""
-    tokens_per_pass: Positive | None = None
-    max_steps: Positive | None = None
-    held_out: Annotated[float, Meta(ge=0, le=0.9)] | None = None
-    """Share of the training tasks that the held-out loss is measured on, and that nothing is learnt from."""
-    lora_rank: Positive | None = None
-    precision: Literal["float32", "bfloat16"] | None = None
-    gradient_checkpointing: bool = False
-    shard: bool = False
-    """Split the model over the launcher's processes."""
-    save_every: Positive | None = None
-    """Steps between checkpoints."""
-    launcher: tuple[Name, ...] = ()
-    """Words in front of `-m sweetrl`, such as those of torchrun or accelerate; empty for this Python."""
-
-
-class TrainSettings(TrainNumbers, frozen=True, kw_only=True):
-    """One training run."""
-
-    model: Name
-    """The seed model: a folder, a name on the hub, or one that ships."""
-
-
-class CriticNumbers(TrainNumbers, frozen=True, kw_only=True):
-    """The same for a critic."""
-
-    kind: Literal["advantage", "value", "regression"] | None = None
-    normalisation: Literal["turn_mean", "dialogue_mean", "none"] | None = None
-    """Of an advantage critic."""
-    blind: bool = False
-    """Do not show it the reference (ablation)."""
-    plain_reference: bool = False
-    """Rank against the reference model without the reference in its prompt, as the published code does."""
-    prompt: Name | None = None
-    """What it is told of the reference: a file with the field {hidden_information}, or a prompt that ships."""
-
-
-class CriticSettings(CriticNumbers, frozen=True, kw_only=True):
-    """One training run of a critic."""
-
-    model: Name
-    """The seed model, as for a policy."""
 
 
 class RankedDrawSettings(DrawSettings, frozen=True, kw_only=True):
@@ -146,8 +85,8 @@ class Recipe(Section, frozen=True, kw_only=True):
 
     output: Name
     """The folder that everything is written in."""
-    method: Literal["sweet", "dpo", "rft", "none"] = "sweet"
-    """How the policy is trained; `none` evaluates the agent as it is."""
+    algorithm: Name = "sweet"
+    """How the policy is trained, as `sweetrl train` calls it; `none` evaluates the agent as it is."""
     kind: Name = "backend"
     """The domain of the tasks."""
     seed: int = 0
@@ -168,7 +107,7 @@ class Recipe(Section, frozen=True, kw_only=True):
     estimate: EstimateSettings = EstimateSettings()
 
     def __post_init__(self) -> None:
-        if self.method != "none" and self.policy is None:
-            raise ValueError(f"method '{self.method}' trains a policy; add a section [policy] with its model")
-        if self.method == "sweet" and (self.critic is None) == (self.candidates.critic is None):
-            raise ValueError("method 'sweet' needs a critic: either a section [critic] or candidates.critic")
+        if self.algorithm != "none" and self.policy is None:
+            raise ValueError(
+                f"algorithm '{self.algorithm}' trains a policy; add a section [policy] with its model"
+            )

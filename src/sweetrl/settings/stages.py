@@ -195,7 +195,7 @@ class CriticChoice(Section, frozen=True, kw_only=True):
     critic: Annotated[
         Name,
         derived(
-            "The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL or scripted:NAME.",
+            "The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL, scripted:NAME or length.",
             metavar="CRITIC",
         ),
     ]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from sweetrl.settings.recipes import CriticNumbers, EstimateSettings, RankedDrawSettings, TrainNumbers
+from sweetrl.settings.recipes import EstimateSettings, RankedDrawSettings
 from sweetrl.settings.schema import Name, Positive, Section
 from sweetrl.settings.stages import (
     AgentSettings,
@@ -22,6 +22,7 @@ from sweetrl.settings.stages import (
     ScoringSettings,
     TurnPairSettings,
 )
+from sweetrl.settings.training import CriticNumbers, TrainNumbers
 
 SEED = "{seed}"
 """In a source of tasks: the seed of the run, or of the study where all runs share the tasks."""
@@ -72,11 +73,11 @@ class StudyMethod(Section, frozen=True, kw_only=True):
 
     label: str = ""
     """In tables; the name if empty."""
-    learner: Literal["none", "rft", "dpo", "sweet"]
-    """`none` evaluates the agent as it is."""
+    algorithm: Name
+    """As `sweetrl train` calls it; `none` evaluates the agent as it is."""
     critic: Name | None = None
-    """Of `sweet`: the name of one of `critics`."""
-    start: Name | None = None
+    """Who ranks turns, if the algorithm learns from ranked turns: the name of one of `critics`."""
+    init_from: Name | None = None
     """The method whose policy the training starts from, and is compared with; the agent itself if not given."""
     policy: TrainNumbers = TrainNumbers()
     turn_pairs: TurnPairSettings = TurnPairSettings()
@@ -217,27 +218,24 @@ class Study(Section, frozen=True, kw_only=True):
         yield from self._faults_of_parts()
 
     def _faults_of(self, name: str, method: StudyMethod) -> Iterator[str]:
-        if (method.learner == "sweet") != (method.critic is not None):
-            needs = "needs a critic" if method.critic is None else "has no use for a critic"
-            yield f"methods.{name}: the learner '{method.learner}' {needs}"
-        elif method.critic is not None:
+        if method.critic is not None:
             yield from _unknown(f"methods.{name}.critic", [method.critic], self.critics)
         if method.against is not None:
             others = {other: each for other, each in self.methods.items() if other != name}
             yield from _unknown(f"methods.{name}.against", [method.against], others)
-        if method.start is not None:
-            yield from self._faults_of_start(name, method.start)
+        if method.init_from is not None:
+            yield from self._faults_of_start(name, method.init_from)
 
     def _faults_of_start(self, name: str, start: str) -> Iterator[str]:
         names = list(self.methods)
         earlier = {other: self.methods[other] for other in names[: names.index(name)]}
-        trained = {other: method for other, method in earlier.items() if method.learner != "none"}
+        trained = {other: method for other, method in earlier.items() if method.algorithm != "none"}
         if start in self.methods and start not in trained:
-            yield f"methods.{name}.start: '{start}' is not a method before it that trains a policy"
+            yield f"methods.{name}.init_from: '{start}' is not a method before it that trains a policy"
         else:
-            yield from _unknown(f"methods.{name}.start", [start], trained)
-        if self.methods[name].learner == "none":
-            yield f"methods.{name}: the learner 'none' has no use for a start"
+            yield from _unknown(f"methods.{name}.init_from", [start], trained)
+        if self.methods[name].algorithm == "none":
+            yield f"methods.{name}: the algorithm 'none' has no use for init_from"
 
     def _faults_of_parts(self) -> Iterator[str]:
         yield from _unknown("shares", [name for names in self.shares for name in names], self.methods)
@@ -246,7 +244,7 @@ class Study(Section, frozen=True, kw_only=True):
         if self.best_of is not None:
             yield from _unknown("best_of.critics", self.best_of.critics, critics)
         if self.sizes is not None:
-            trained = {name: method for name, method in self.methods.items() if method.learner != "none"}
+            trained = {name: method for name, method in self.methods.items() if method.algorithm != "none"}
             yield from _unknown("sizes.methods", self.sizes.methods, trained)
         if self.off_policy is not None:
             yield from _unknown("off_policy.methods", self.off_policy.methods, self.methods)

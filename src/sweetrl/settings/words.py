@@ -25,8 +25,11 @@ RENAMED = {
     "blind": "no_reference",
     "floor": "min_lr_ratio",
     "imitation": "sft_weight",
+    "learner": "algorithm",
+    "method": "algorithm",
     "nll": "nll_weight",
     "spreads": "min_gap_std",
+    "start": "init_from",
 }
 """Options and recipe keys of the first edition that have another name now. The old ones work where the new ones do."""
 

@@ -1,7 +1,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from sweetrl.domains.backend.facts import facts_of, sentences, told
 
 REQUEST = (

@@ -4,6 +4,7 @@ import difflib
 import re
 from collections.abc import Sequence
 
+from sweetrl.critics.critic_type import CriticType
 from sweetrl.domains.domain import Opinion
 from sweetrl.domains.registry import all_domains, reference_text
 from sweetrl.errors import UsageError
@@ -50,3 +51,10 @@ def critic_named(name: str) -> ScriptedCritic:
     close = difflib.get_close_matches(name, critics, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(critics))}"
     raise UsageError(f"there is no scripted critic '{name}'; {hint}")
+
+
+CRITIC = CriticType(
+    name="scripted",
+    usage="scripted:NAME, a critic without a model",
+    open=lambda name, _tools: critic_named(name),
+)

@@ -9,6 +9,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from models.tiny_llama import save_tiny_llama, tiny_tokenizer
+from sweetrl.critics import load_critic
+from sweetrl.critics.zero_shot import load_zero_shot_critic
 from sweetrl.domains.backend.domain import BACKEND
 from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.chat.domain import CHAT
@@ -17,22 +19,20 @@ from sweetrl.domains.domain import Domain
 from sweetrl.domains.frontend.domain import FRONTEND
 from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import DataError, ModelError, UsageError
-from sweetrl.learning import critics
+from sweetrl.learning import networks
 from sweetrl.learning.batches import Example, collate
-from sweetrl.learning.critics import (
+from sweetrl.learning.critic_cards import (
     CRITIC_CARD,
     CriticCard,
-    load_critic,
-    load_network,
-    load_zero_shot_critic,
     read_critic_card,
     tell_secret,
     write_critic_card,
 )
 from sweetrl.learning.heads import add_score_head, load_score_head, save_score_head, turn_scores
 from sweetrl.learning.logprobs import turn_logprobs
-from sweetrl.learning.losses import Normalisation, dialogue_advantages
-from sweetrl.learning.settings import CriticKind
+from sweetrl.learning.losses import dialogue_advantages
+from sweetrl.learning.networks import load_network
+from sweetrl.learning.settings import CriticKind, Normalisation
 from sweetrl.learning.tokens import DialogueEncoder, EncodedDialogue
 from sweetrl.prompts import Prompt, agent_instructions
 from sweetrl.types import Ending, Episode, Message, Reply, Role, Secret, Task, Turn, Unfinished
@@ -309,7 +309,7 @@ def test_a_model_that_is_no_critic_is_refused(seed_model: Path) -> None:
         load_critic(seed_model)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b'{"kind": "best", "max_tokens": 1}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"kind": 3, "max_tokens": 1}', b"\xff"])
 def test_a_broken_card_is_one_clear_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / CRITIC_CARD).write_bytes(content)
     with pytest.raises(DataError, match=r"critic.json: not the card of a critic: [^\n]+$"):
@@ -390,13 +390,13 @@ def test_the_reference_model_is_loaded_in_the_numbers_of_the_critic(
     tmp_path: Path, seed_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = trained(tmp_path / "critic", card(seed_model))
-    load, loaded = critics.load_network, []
+    load, loaded = networks.load_network, []
 
     def half_by_default(path: str, *, dtype: torch.dtype | None = None) -> Any:
         loaded.append(load(path, dtype=dtype or torch.bfloat16))
         return loaded[-1]
 
-    monkeypatch.setattr(critics, "load_network", half_by_default)
+    monkeypatch.setattr(networks, "load_network", half_by_default)
     load_critic(folder)
     assert [model.dtype for model in loaded] == [torch.bfloat16, torch.bfloat16]
     assert load(str(seed_model)).dtype == torch.float32

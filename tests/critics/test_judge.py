@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from candidates.stored import SECRET, task
-from sweetrl.candidates.judge import JudgeCritic, meetings, parse_grade, parse_preference
+from sweetrl.critics.judge import JudgeCritic, meetings, parse_grade, parse_preference
 from sweetrl.errors import ConfigError, ModelError
 from sweetrl.models.scripted import ScriptedModel
 from sweetrl.prompts import Prompt

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from statistics import fmean
 
 from sweetrl import prompts
+from sweetrl.critics.critic_type import CriticTools, CriticType
 from sweetrl.domains.registry import reference_text
 from sweetrl.errors import ModelError
 from sweetrl.prompts import Prompt
@@ -160,3 +161,15 @@ def _last_line(pattern: re.Pattern[str], reply: str) -> Iterator[re.Match[str]]:
 def _transcript(history: Sequence[Message]) -> str:
     names = {Role.USER: "Person", Role.ASSISTANT: "Agent"}
     return "\n\n".join(f"{names.get(message.role, 'Note')}: {message.text}" for message in history)
+
+
+def open_judge(spec: str, tools: CriticTools) -> JudgeCritic:
+    """A judge over the chat model of that name."""
+    comparing, grading = tools.judge_prompts
+    rounds = tools.judge_rounds or ROUNDS
+    return JudgeCritic(tools.chat_model(spec), rounds=rounds, comparing=comparing, grading=grading)
+
+
+CRITIC = CriticType(
+    name="judge", usage="judge:MODEL, a language model that is asked", open=open_judge, takes=("judge",)
+)

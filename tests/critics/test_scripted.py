@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from candidates.stored import task
-from sweetrl.candidates.scripted import critic_named
+from sweetrl.critics.scripted import critic_named
 from sweetrl.errors import UsageError
 from sweetrl.types import Message, Role
 

@@ -1,0 +1,152 @@
+"""What critics made of language models in this process share: how they read dialogues, and how turns share runs.
+
+Turns that are scored together share the networks' runs (see `learning/candidates.py`).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from sweetrl.errors import ModelError, StageError
+from sweetrl.learning.critic_cards import CRITIC_CARD, CriticCard, tell_secret
+from sweetrl.learning.gathering import Gathering
+from sweetrl.learning.settings import Normalisation
+from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates, TooLongError
+from sweetrl.prompts import Prompt
+from sweetrl.protocols import Choice
+from sweetrl.types import Message, Task, TokenCredit
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def nothing(_: Task) -> None:
+    """What a critic is told that sees no secret."""
+    return
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a critic reads a task and a dialogue: as it was trained to."""
+
+    encoder: DialogueEncoder
+    system: Callable[[Task], str | None] = nothing
+    """The agent's prompt."""
+    privileged: Callable[[Task], str | None] = nothing
+    """What the critic is told of the secret."""
+
+    def candidates(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> EncodedCandidates:
+        """The tokens of a history and of each output."""
+        try:
+            return self.encoder.candidates(
+                history, outputs, system=self.system(task), privileged=self.privileged(task), name=task.id
+            )
+        except TooLongError as error:
+            # One item that the critic cannot score: the others go on.
+            raise ModelError(f"{error.reason} that the critic reads", kind="context_length") from error
+
+
+Encoded = tuple[EncodedCandidates, ...]
+
+
+class BatchedCritic:
+    """A critic whose networks score together all turns that wait for it at the same time."""
+
+    _reading: Reading
+
+    def __init__(self) -> None:
+        # One thread at a time: networks are hooked into while they run, and tokenizers refuse a second thread.
+        self._lock = Lock()
+        self._gathering = Gathering[Choice, list[float]](self._score)
+
+    async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
+        """Log-ratios of the outputs, normalised as in training, or the numbers of a head."""
+        return await self._gathering.ask(Choice(task, history, outputs))
+
+    async def judge_together(self, choices: Sequence[Choice]) -> list[list[float] | StageError]:
+        """The same for each choice; one that is too long for the critic is alone in failing."""
+        return await asyncio.to_thread(self._score, choices)
+
+    def _score(self, choices: Sequence[Choice]) -> list[list[float] | StageError]:
+        with self._lock:
+            read = [self._read(choice) for choice in choices]
+            readable = [each for each in read if not isinstance(each, StageError)]
+            scored = iter(self._advantages(readable) if readable else [])
+        return [each if isinstance(each, StageError) else next(scored) for each in read]
+
+    def _read(self, choice: Choice) -> Encoded | StageError:
+        try:
+            return self._encoded(choice)
+        except StageError as error:
+            return error
+
+    def _encoded(self, choice: Choice) -> Encoded:
+        """Everything that the networks must read to score a choice."""
+        return (self._reading.candidates(*choice),)
+
+    def _advantages(self, read: Sequence[Encoded]) -> list[list[float]]:
+        """Of each choice, a number for each output."""
+        raise NotImplementedError
+
+
+class TokenwiseCritic(BatchedCritic):
+    """A critic whose advantage of a turn is a sum over its tokens."""
+
+    _normalisation: Normalisation
+
+    async def token_advantages(
+        self, task: Task, history: Sequence[Message], output: str
+    ) -> list[TokenCredit]:
+        """The share of each token, the end-of-turn token included."""
+        return await asyncio.to_thread(self._credit, Choice(task, history, [output]))
+
+    def _credit(self, choice: Choice) -> list[TokenCredit]:
+        encoder = self._reading.encoder
+        with self._lock:
+            [[shares]] = self._shares([self._encoded(choice)])
+            texts = _token_texts(encoder.tokenizer, encoder.output(choice.outputs[0]))
+        return [TokenCredit(text, share) for text, share in zip(texts, shares.tolist(), strict=True)]
+
+    def _advantages(self, read: Sequence[Encoded]) -> list[list[float]]:
+        return [[float(share.sum()) for share in shares] for shares in self._shares(read)]
+
+    def _shares(self, read: Sequence[Encoded]) -> "list[list[Tensor]]":
+        import torch
+
+        from sweetrl.learning.losses import turn_advantages
+
+        return [
+            [turn_advantages(each, torch.tensor(len(each)), self._normalisation) for each in ratios]
+            for ratios in self._log_ratios(read)
+        ]
+
+    def _log_ratios(self, read: Sequence[Encoded]) -> "list[list[Tensor]]":
+        """Of each choice and each output, a number for each of its tokens."""
+        raise NotImplementedError
+
+
+def _token_texts(tokenizer: Any, tokens: Sequence[int]) -> list[str]:
+    """The text of each token; a character made of several tokens is given to the last of them."""
+    texts, pending = [], []
+    for index, token in enumerate(tokens):
+        pending.append(token)
+        text = tokenizer.decode(pending, clean_up_tokenization_spaces=False)
+        broken = text.endswith("\ufffd") and index + 1 < len(tokens)
+        texts.append("" if broken else text)
+        pending = pending if broken else []
+    return texts
+
+
+def trained_reading(folder: Path, card: CriticCard) -> Reading:
+    """How a trained critic reads: as its card says."""
+    from sweetrl.learning.networks import load_encoder
+
+    encoder = load_encoder(str(folder), card.max_tokens)
+    if card.privileged is None:
+        return Reading(encoder, lambda _: card.system)
+    prompt = Prompt(card.privileged, source=str(folder / CRITIC_CARD))
+    return Reading(encoder, lambda _: card.system, partial(tell_secret, prompt))

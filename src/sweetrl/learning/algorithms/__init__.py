@@ -1,0 +1,63 @@
+"""The training algorithms: each file of this folder is one, and installed packages may bring more.
+
+A package announces an `Algorithm` in the entry point group `sweetrl.algorithms`.
+"""
+
+import pkgutil
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sweetrl.errors import ConfigError, UsageError
+from sweetrl.learning.algorithm import Algorithm
+from sweetrl.learning.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from sweetrl.learning.objectives import Objective, StepObjective
+
+GROUP = "sweetrl.algorithms"
+
+
+@cache
+def algorithms() -> dict[str, Algorithm]:
+    """All algorithms by name; of two with one name, the one in this folder."""
+    ours = [import_module(f"{__name__}.{each.name}").ALGORITHM for each in pkgutil.iter_modules(__path__)]
+    installed = [each.load() for each in entry_points(group=GROUP)]
+    return {each.name: each for each in (*installed, *ours)}
+
+
+def algorithm_named(name: str) -> Algorithm:
+    """The algorithm that commands or recipes call so."""
+    known = algorithms()
+    names = {alias: each for each in known.values() for alias in (*each.aliases, each.name)}
+    if name in names:
+        return names[name]
+    close = get_close_matches(name, names, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(names))}"
+    raise UsageError(f"there is no algorithm '{name}'; {hint}")
+
+
+def algorithm_of(settings: TrainingSettings) -> Algorithm:
+    """The algorithm of a run."""
+    return algorithm_named(settings.algorithm)
+
+
+def objective(settings: TrainingSettings) -> "Objective | StepObjective":
+    """What a run with these settings minimises."""
+    return algorithm_of(settings).objective(settings)
+
+
+def default_settings(algorithm: str, **changes: object) -> TrainingSettings:
+    """The default settings of an algorithm, the paper's where it has some, with `changes`; None leaves a default."""
+    found = algorithm_named(algorithm)
+    chosen = {name: value for name, value in changes.items() if value is not None}
+    options = {key: chosen.pop(key, own.default) for key, own in found.hyperparameters.items()}
+    fields = {"method": found.name, **found.defaults, **chosen, "options": options}
+    try:
+        return msgspec.convert(msgspec.to_builtins(fields), TrainingSettings)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"training: {error}") from None

@@ -1,0 +1,69 @@
+"""The card of a trained critic, `critic.json`: what must be known of a model to use it as a critic."""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from sweetrl.domains.registry import reference_text
+from sweetrl.errors import DataError
+from sweetrl.learning.settings import Normalisation
+from sweetrl.prompts import Prompt
+from sweetrl.records import unreadable, write_atomically
+from sweetrl.types import Task
+
+CRITIC_CARD = "critic.json"
+EVEN_CHANCE = 0.5
+"""Of success, in pairs."""
+
+
+class CriticCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What must be known of a trained model to use it as a critic."""
+
+    schema: Literal["critic/1"] = "critic/1"
+    kind: str
+    """Which file of `critics/` opens it, if `vision` does not say so: advantage, value or regression."""
+    normalisation: Normalisation = Normalisation.TURN_MEAN
+    """Of an advantage critic."""
+    beta: float = 0.1
+    """That its loss was computed with; advantages are without it."""
+    reference: str | None = None
+    """The seed model: a folder or a name on the hub. None for critics with a head."""
+    plain_reference: bool = False
+    """Whether the seed model reads turns without the secret when they are ranked, as in the published code."""
+    privileged: str | None = None
+    """The text around the secret, with the field {hidden_information}; None if the critic sees no secret."""
+    system: str | None = None
+    """The agent's prompt."""
+    max_tokens: int
+    """Context: longer histories lose their oldest turns."""
+    start: float = EVEN_CHANCE
+    """Of a value function: its value before the first turn, the share of successes that it was trained on."""
+    vision: bool = False
+    """Whether it is shown the reference page as a picture (see `vision.py`)."""
+
+
+def write_critic_card(folder: Path, card: CriticCard) -> None:
+    """Make a model's folder a critic."""
+    write_atomically(folder / CRITIC_CARD, msgspec.json.format(msgspec.json.encode(card)) + b"\n")
+
+
+def read_critic_card(folder: Path) -> CriticCard:
+    """What the folder of a critic says of it."""
+    path = folder / CRITIC_CARD
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=CriticCard)
+    except FileNotFoundError:
+        raise DataError(
+            f"has no {CRITIC_CARD}: not a critic; train one with `sweetrl train critic`", path=folder
+        ) from None
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except msgspec.DecodeError as error:
+        raise DataError(f"not the card of a critic: {error}", path=path) from None
+
+
+def tell_secret(prompt: Prompt, task: Task) -> str:
+    """What a critic is told of a task."""
+    return prompt.render(hidden_information=reference_text(task))

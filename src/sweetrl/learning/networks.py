@@ -1,0 +1,57 @@
+"""Networks that critics read with: loaded, and named by all that could change an advantage."""
+
+from typing import Any
+
+import msgspec
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
+
+from sweetrl.errors import UsageError
+from sweetrl.learning.critic_cards import CriticCard
+from sweetrl.learning.reference import model_digest
+from sweetrl.learning.tokens import DialogueEncoder
+from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
+from sweetrl.models.shipped import located
+from sweetrl.types import digest
+
+
+def load_network(path: str, *, vision: bool = False, dtype: torch.dtype | None = None) -> Any:
+    """A language model for reading, on the GPU if there is one; refuses one with missing weights.
+
+    Two models whose log-probabilities are compared must have one `dtype`; without it, a GPU keeps that of the files.
+    """
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    chosen = dtype or (torch.float32 if device.type == "cpu" else "auto")
+    kind: Any = AutoModelForImageTextToText if vision else AutoModelForCausalLM
+    try:
+        with no_progress_bars():
+            model, found = kind.from_pretrained(
+                located(path), dtype=chosen, output_loading_info=True, trust_remote_code=False
+            )
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().split("\n", maxsplit=1)[0]
+        raise UsageError(f"{path}: cannot load a language model from there: {reason}") from error
+    if found["missing_keys"]:
+        raise UsageError(
+            f"{path}: the weights are of another architecture than the {model.config.model_type} that config.json "
+            f"names: {sorted(found['missing_keys'])[0]} is missing; give the folder that they were saved to"
+        )
+    if device.type == "cpu" and not vision and model.config._attn_implementation == "sdpa":
+        model.set_attn_implementation(GROUPED_ATTENTION)
+    return model.to(device).eval()
+
+
+def load_encoder(path: str, max_tokens: int) -> DialogueEncoder:
+    """The tokenizer of a model, for dialogues of at most `max_tokens`."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(located(path), trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().split("\n", maxsplit=1)[0]
+        raise UsageError(f"{path}: cannot load a tokenizer from there: {reason}") from error
+    return DialogueEncoder(tokenizer, max_tokens=max_tokens)
+
+
+def critic_name(label: str, told: CriticCard | str, *models: Any) -> str:
+    """A label with a mark that changes whenever an advantage could."""
+    parts = [msgspec.json.encode(told).decode(), *map(model_digest, models)]
+    return f"{label}@{digest(' '.join(parts))[:8]}"
