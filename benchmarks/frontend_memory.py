@@ -24,7 +24,7 @@ from scoring_memory import high_water_mark  # noqa: E402
 from sweetrl.dialogue.agents import ScriptedAgent  # noqa: E402
 from sweetrl.dialogue.collaborators import ScriptedCollaborator  # noqa: E402
 from sweetrl.dialogue.rollout import roll_out  # noqa: E402
-from sweetrl.tasks.sources import read_tasks  # noqa: E402
+from sweetrl.domains.sources import read_tasks  # noqa: E402
 
 REMARKS = ["The header should be red instead of gray.", "A footer near the bottom of the page is missing."]
 

@@ -27,8 +27,8 @@ from playwright.async_api import Browser, Playwright, Route, async_playwright
 from sweetrl.browser import BrowserPool, WebAssets, find_browser
 from sweetrl.browser.chromium import launch, write_font_configuration
 from sweetrl.browser.pictures import picture
-from sweetrl.tasks.sources import load_tasks
-from sweetrl.types import FrontendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
+from sweetrl.domains.sources import load_tasks
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SWEETRL_COLBENCH_DIR", ROOT.parent / "shared/data/colbench"))

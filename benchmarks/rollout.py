@@ -24,11 +24,12 @@ from sweetrl.dialogue.agents import ModelAgent, ScriptedAgent
 from sweetrl.dialogue.collaborators import ModelCollaborator, ScriptedCollaborator
 from sweetrl.dialogue.rollout import Progress, roll_out
 from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.backend.domain import BACKEND
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.models import EndpointOptions, Endpoints, open_model
-from sweetrl.prompts import agent_prompt, collaborator_prompt
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, Episode, Kind, Message, Role, Task
+from sweetrl.types import Episode, Message, Role, Task
 
 DIALOGUES = 500
 SLOTS = 100
@@ -41,7 +42,7 @@ RESULTS = Path(__file__).parent / "results" / "rollout.json"
 TASKS = [
     Task(
         id=f"task-{number}",
-        kind=Kind.BACKEND,
+        domain="backend",
         request="Write a function that does something. " * 10,
         secret=BackendSecret(reference="def f(x):\n    return x\n" * 10, tests={"test1": "f(1)"}),
     )
@@ -150,7 +151,7 @@ async def lock_step(tasks: Sequence[Task], agent: Agent, collaborator: Collabora
         async with slots:
             seed = derive_seed(SEED, task.id, 0, turn, "collaborator")
             reply = await collaborator.reply(task, histories[task.id], seed=seed)
-        histories[task.id].append(Message(Role.USER, game.cut_reply(reply.text, task.kind)))
+        histories[task.id].append(Message(Role.USER, game.cut_reply(reply.text, BACKEND)))
 
     active = list(tasks)
     for turn in range(TURN_LIMIT):
@@ -166,8 +167,8 @@ async def with_models(engine: Engine, port: int) -> tuple[float, float, list[lis
     endpoints = Endpoints(EndpointOptions(start_concurrency=SLOTS, max_concurrency=SLOTS))
     spec = f"openai:slow@http://127.0.0.1:{port}/v1"
     speaker, listener = (open_model(spec, endpoints=endpoints) for _ in range(2))
-    agent = ModelAgent(speaker, agent_prompt(Kind.BACKEND))
-    collaborator = ModelCollaborator(listener, collaborator_prompt(Kind.BACKEND), kind=Kind.BACKEND)
+    agent = ModelAgent(speaker, BACKEND.prompts.agent)
+    collaborator = ModelCollaborator(listener, BACKEND.prompts.collaborator, domain=BACKEND)
     wall, cpu = time.perf_counter(), time.process_time()
     transcripts = await engine(agent, collaborator)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

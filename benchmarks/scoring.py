@@ -24,10 +24,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from sweetrl.domains.backend.scorer import BackendScorer
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.sources import load_tasks
 from sweetrl.sandbox import Sandbox
-from sweetrl.scoring.backend import BackendScorer
-from sweetrl.tasks.sources import load_tasks
-from sweetrl.types import BackendSecret, Outcome, Task
+from sweetrl.types import Outcome, Task
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("SWEETRL_COLBENCH_DIR", ROOT.parent / "shared/data/colbench"))

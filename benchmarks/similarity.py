@@ -19,10 +19,11 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from pages.ordering import GRADES, make_series, order  # noqa: E402
 from sweetrl.browser import BrowserPool  # noqa: E402
-from sweetrl.scoring.layout import LayoutSimilarity, features_of, likeness  # noqa: E402
-from sweetrl.scoring.similarity import Likeness  # noqa: E402
-from sweetrl.tasks.sources import read_tasks  # noqa: E402
-from sweetrl.types import FrontendSecret, Shot  # noqa: E402
+from sweetrl.domains.frontend.layout import LayoutSimilarity, features_of, likeness  # noqa: E402
+from sweetrl.domains.frontend.secret import FrontendSecret  # noqa: E402
+from sweetrl.domains.frontend.similarity import Likeness  # noqa: E402
+from sweetrl.domains.sources import read_tasks  # noqa: E402
+from sweetrl.types import Shot  # noqa: E402
 
 RESULTS = HERE / "results" / "similarity.json"
 PARTS = ("position", "size", "colour", "completeness", "palette", "shade", "text")

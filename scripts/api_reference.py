@@ -30,13 +30,14 @@ of `Episode` or a file. Models, collaborators and critics are objects of yours o
 SECTIONS = {
     "Functions": ("sweetrl.api", "sweetrl.models", "sweetrl.seeds"),
     "Dialogues": ("sweetrl.dialogue",),
+    "Domains": ("sweetrl.domains",),
     "Interfaces": ("sweetrl.protocols",),
     "Sandbox": ("sweetrl.sandbox",),
     "Prompts": ("sweetrl.prompts",),
     "Records": ("sweetrl.types",),
     "Errors": ("sweetrl.errors",),
 }
-TABLES = ("Records", "Errors")
+TABLES = ("Domains", "Records", "Errors")
 """Sections with one line a name."""
 
 
@@ -56,8 +57,10 @@ def reference() -> str:
 
 def _table(found: dict[str, Any]) -> str:
     rows = "\n".join(f"| `{name}` | {_sentence(each)} |" for name, each in found.items())
-    more = "\n\nFields and formats: [data-formats.md](data-formats.md).\n" if "Task" in found else "\n"
-    return f"| | |\n|---|---|\n{rows}{more}"
+    pages = {"Task": "Fields and formats: [{0}]({0}).", "Domain": "How to write one: [{0}]({0})."}
+    files = {"Task": "data-formats.md", "Domain": "domains.md"}
+    more = next((pages[name].format(files[name]) for name in pages if name in found), "")
+    return f"| | |\n|---|---|\n{rows}\n" + (f"\n{more}\n" if more else "")
 
 
 def _entry(name: str, thing: Any) -> str:

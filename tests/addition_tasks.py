@@ -4,12 +4,13 @@ from pathlib import Path
 
 import msgspec
 
-from sweetrl.types import BackendSecret, Kind, Task
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.types import Task
 
 
 def addition_task(number: int) -> Task:
     secret = BackendSecret(reference=f"def f(x): return x + {number}", tests={"t1": "f(1)", "t2": "f(2)"})
-    return Task(id=f"t{number}", kind=Kind.BACKEND, request=f"Write function {number}.", secret=secret)
+    return Task(id=f"t{number}", domain="backend", request=f"Write function {number}.", secret=secret)
 
 
 def write_addition_tasks(path: Path, count: int = 4) -> Path:

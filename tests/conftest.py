@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from sweetrl.cli import console
 from sweetrl.cli.main import run
+from sweetrl.domains import registry
 from sweetrl.experiments.local import THREADS
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -59,6 +60,7 @@ def sweetrl(capfd: pytest.CaptureFixture[str]) -> Callable[..., Finished]:
             each.cache_clear()  # a new process would look anew how wide the terminal is
         capfd.readouterr()
         code = run([str(each) for each in arguments])
+        registry.forget()  # what --domain makes known ends with the process
         out, err = capfd.readouterr()
         return Finished(code, out, err)
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import msgspec
 
-from sweetrl.types import BackendSecret, Kind, Task
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.types import Task
 
 
 def write_recipe(folder: Path) -> Path:
@@ -12,7 +13,7 @@ def write_recipe(folder: Path) -> Path:
     tasks = [
         Task(
             id=f"t{n}",
-            kind=Kind.BACKEND,
+            domain="backend",
             request="Do.",
             secret=BackendSecret(f"def f(): return {n}", {"a": "f()"}),
         )

@@ -14,8 +14,8 @@ import pytest
 import sweetrl
 from addition_tasks import addition_task, write_addition_tasks
 from conftest import Finished
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.records import read_records
-from sweetrl.types import FrontendSecret, Kind
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 TASKS = [addition_task(number) for number in range(3)]
@@ -267,9 +267,9 @@ def test_an_unknown_algorithm_or_setting_is_refused(tmp_path: Path) -> None:
         sweetrl.train("dpo", model="mini", output=tmp_path, epoch=3)
 
 
-def test_tasks_of_two_kinds_and_no_tasks_are_refused() -> None:
-    page = sweetrl.Task(id="p", kind=Kind.FRONTEND, request="A page.", secret=FrontendSecret("<html>"))
-    with pytest.raises(sweetrl.UsageError, match="two kinds"):
+def test_tasks_of_two_domains_and_no_tasks_are_refused() -> None:
+    page = sweetrl.Task(id="p", domain="frontend", request="A page.", secret=FrontendSecret("<html>"))
+    with pytest.raises(sweetrl.UsageError, match="several domains"):
         sweetrl.rollout([*TASKS, page], "scripted:curious", "scripted:unsure")
     with pytest.raises(sweetrl.UsageError, match="no tasks"):
         sweetrl.rollout([], "scripted:curious", "scripted:unsure")

@@ -1,7 +1,8 @@
 """Who may import whom: the layers of ARCHITECTURE.md, read from the sources with `ast`."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ PACKAGE = Path(sweetrl.__file__).parent
 LAYERS = (
     {"errors", "types"},
     {"interrupts", "outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
-    {"browser", "models", "sandbox", "tasks"},
-    {"dialogue", "evaluation", "executors", "learning", "preferences", "scoring"},
+    {"browser", "models", "sandbox"},
+    {"domains"},
+    {"dialogue", "evaluation", "executors", "learning", "preferences"},
     {"candidates", "critics"},
     {"api", "report"},
     {"experiments", "integrations", "viewer"},
@@ -27,7 +29,7 @@ TORCH_STACK = {"accelerate", "datasets", "peft", "torch", "transformers"}
 
 
 def part_of(module: str) -> str:
-    """`records` of `sweetrl.records`, `scoring` of `sweetrl.scoring.backend`, nothing of `sweetrl`."""
+    """`records` of `sweetrl.records`, `scoring` of `sweetrl.domains.backend.scorer`, nothing of `sweetrl`."""
     return module.removeprefix("sweetrl").lstrip(".").split(".")[0]
 
 
@@ -109,16 +111,20 @@ def test_importing_the_package_imports_nothing() -> None:
         ("types.py", "from sweetrl.records import open_log", "types imports upwards: records"),
         ("records.py", "import sweetrl.protocols", "records imports sideways: protocols"),
         ("records.py", "from sweetrl import cli", "records imports upwards: cli"),
-        ("scoring/backend.py", "from sweetrl.dialogue import rules", "scoring imports sideways: dialogue"),
-        ("scoring/backend.py", "from ..dialogue.rules import x", "scoring imports sideways: dialogue"),
-        ("scoring/backend.py", "from .. import cli", "scoring imports upwards: cli"),
-        ("scoring/backend.py", "def f():\n    import sweetrl.cli.main", "scoring imports upwards: cli"),
-        ("scoring/backend.py", "from sweetrl import score", "scoring imports score, which has no layer"),
         ("experiments/runner.py", "from sweetrl.cli import console", "experiments imports upwards: cli"),
-        ("helpers.py", "import sweetrl.types", "helpers has no layer"),
-        ("tasks/colbench.py", "import torch.nn as nn", "torch at the top of a module"),
         (
-            "tasks/colbench.py",
+            "evaluation/metrics.py",
+            "from sweetrl.dialogue import rules",
+            "evaluation imports sideways: dialogue",
+        ),
+        ("domains/sources.py", "from ..dialogue.rules import x", "domains imports upwards: dialogue"),
+        ("domains/sources.py", "from .. import cli", "domains imports upwards: cli"),
+        ("domains/sources.py", "def f():\n    import sweetrl.cli.main", "domains imports upwards: cli"),
+        ("domains/sources.py", "from sweetrl import score", "domains imports score, which has no layer"),
+        ("helpers.py", "import sweetrl.types", "helpers has no layer"),
+        ("domains/colbench.py", "import torch.nn as nn", "torch at the top of a module"),
+        (
+            "domains/colbench.py",
             "if True:\n    from transformers import X",
             "transformers at the top of a module",
         ),
@@ -133,8 +139,8 @@ def test_an_offending_import_is_caught(relative: str, source: str, complaint: st
 @pytest.mark.parametrize(
     ("relative", "source"),
     [
-        ("scoring/backend.py", "from sweetrl.types import Task\nfrom sweetrl.sandbox import pool"),
-        ("scoring/backend.py", "from .compare import equal\nfrom . import compare"),
+        ("domains/sources.py", "from sweetrl.types import Task\nfrom sweetrl.sandbox import pool"),
+        ("domains/sources.py", "from .compare import equal\nfrom . import compare"),
         ("learning/trainer.py", "import torch"),
         ("models/local/network.py", "import torch"),
         ("models/base.py", "if TYPE_CHECKING:\n    import torch"),
@@ -144,3 +150,105 @@ def test_an_offending_import_is_caught(relative: str, source: str, complaint: st
 )
 def test_a_permitted_import_is_not(relative: str, source: str) -> None:
     assert offences(relative, source) == []
+
+
+# ---------------------------------------------------------------- domains are asked, not told apart
+
+DOMAIN_NAMES = {"backend", "chat", "frontend"}
+
+
+def domain_branches(relative: str, source: str) -> list[str]:
+    """Where a module outside `domains/` tells tasks apart instead of asking their domain."""
+    if part_of("sweetrl." + relative.removesuffix(".py").replace("/", ".")) == "domains":
+        return []
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Name | ast.Attribute | ast.Compare | ast.Call | ast.Subscript)
+        and _tells_domains_apart(node)
+    ]
+
+
+def _tells_domains_apart(node: ast.AST) -> bool:
+    match node:
+        case ast.Name("Kind") | ast.Attribute(attr="Kind"):
+            return True
+        case ast.Compare(ast.Attribute(attr="rule")):  # of pairing: two rules bear the names of domains
+            return False
+        case ast.Compare():
+            return any(_names_a_domain(each) for each in (node.left, *node.comparators))
+        case ast.Subscript(slice=ast.Constant(value)):
+            return value in DOMAIN_NAMES
+        case ast.Subscript(slice=ast.Tuple(elements)):
+            return all(isinstance(each, ast.Constant) and each.value in DOMAIN_NAMES for each in elements)
+        case ast.Call(ast.Name("isinstance"), [subject, *_]):
+            return "secret" in ast.unparse(subject)
+        case ast.Call(ast.Attribute(attr="startswith"), arguments):
+            return any(_names_a_domain(each) for each in arguments)
+    return False
+
+
+def _names_a_domain(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.Constant) and each.value in DOMAIN_NAMES for each in ast.walk(node))
+
+
+@pytest.mark.parametrize("relative", SOURCES)
+def test_no_module_outside_domains_tells_them_apart(relative: str) -> None:
+    assert domain_branches(relative, (PACKAGE / relative).read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from sweetrl.types import x\nkind = Kind(name)",
+        "if task.domain == 'frontend': pass",
+        "limit = LIMITS['backend']",
+        "kind: Literal['backend', 'frontend']",
+        "if domain in ('backend', 'chat'): pass",
+        "if isinstance(task.secret, BackendSecret): pass",
+        "if scorer.startswith('frontend'): pass",
+    ],
+)
+def test_a_branch_over_domains_is_caught(source: str) -> None:
+    assert len(domain_branches("cli/score.py", source)) == 1
+    assert domain_branches("domains/colbench.py", source) == []
+
+
+# ---------------------------------------------------------------- no cycles
+
+
+def imports_between(package: str) -> dict[str, set[str]]:
+    """Which modules of a package import which others of it when they are imported."""
+    modules = {
+        "sweetrl." + relative.removesuffix(".py").removesuffix("/__init__").replace("/", "."): relative
+        for relative in SOURCES
+        if relative.startswith(f"{package}/")
+    }
+    found: dict[str, set[str]] = {}
+    for module, relative in modules.items():
+        tree = ast.parse((PACKAGE / relative).read_text())
+        own = module if relative.endswith("__init__.py") else module.rpartition(".")[0]
+        found[module] = {
+            name
+            for node in at_import_time(tree)
+            for name in _modules_named(node, own, modules.keys())
+            if name in modules
+        }
+    return found
+
+
+def _modules_named(node: ast.AST, package: str, known: Collection[str]) -> Iterator[str]:
+    """The modules that a statement imports; `from package import module` names the module, not the package."""
+    for name in imported(node, package):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+        inner = [f"{name}.{each}" for each in names if f"{name}.{each}" in known]
+        yield from inner
+        if len(inner) < len(names) or not names:
+            yield name
+
+
+@pytest.mark.parametrize(
+    "package", sorted({relative.partition("/")[0] for relative in SOURCES if "/" in relative})
+)
+def test_no_modules_of_a_package_import_each_other(package: str) -> None:
+    tuple(TopologicalSorter(imports_between(package)).static_order())

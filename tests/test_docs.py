@@ -10,8 +10,11 @@ import pytest
 from msgspec.structs import fields
 
 from sweetrl import types
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.chat.secret import ChatSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
+from sweetrl.domains.sources import parse_task, read_tasks
 from sweetrl.records import RunCard
-from sweetrl.tasks.sources import read_tasks
 
 CHECKOUT = Path(__file__).parent.parent
 FORMATS = (CHECKOUT / "docs/data-formats.md").read_text()
@@ -19,7 +22,10 @@ FORMATS = (CHECKOUT / "docs/data-formats.md").read_text()
 EXAMPLES: list[tuple[str, str]] = re.findall(r"^```json ?(\S*)\n(.*?)^```", FORMATS, re.MULTILINE | re.DOTALL)
 SECTIONS: dict[str, str] = dict(re.findall(r"^#+ (\w+)\n(.*?)(?=^#)", FORMATS, re.MULTILINE | re.DOTALL))
 STRUCTS: dict[str, Any] = {name: each for name, each in vars(types).items() if name in SECTIONS} | {
-    "RunCard": RunCard
+    "RunCard": RunCard,
+    "BackendSecret": BackendSecret,
+    "ChatSecret": ChatSecret,
+    "FrontendSecret": FrontendSecret,
 }
 PUBLISHED = {
     "answer": {"task_id", "answer"},
@@ -35,7 +41,7 @@ def described_fields(section: str) -> dict[str, bool]:
 
 
 def real_fields(struct: Any) -> dict[str, bool]:
-    tag = {struct.__struct_config__.tag_field: True} if struct.__struct_config__.tag_field else {}
+    tag = {struct.__struct_config__.tag_field: False} if struct.__struct_config__.tag_field else {}
     return tag | {field.encode_name: field.required for field in fields(struct)}
 
 
@@ -54,6 +60,8 @@ def test_an_example_is_what_it_is_said_to_be(kind: str, example: str, tmp_path: 
         path = tmp_path / "tasks.jsonl"
         path.write_text(json.dumps(json.loads(example)))
         assert [task.id for task in read_tasks(path)] == ["tasks-0"]
+    elif kind == "Task":
+        parse_task(json.loads(example))
     elif kind in PUBLISHED:
         assert json.loads(example).keys() == PUBLISHED[kind]
     else:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from sweetrl.domains.backend.scorer import BackendScorer
+from sweetrl.domains.sources import load_tasks
 from sweetrl.records import read_records
 from sweetrl.sandbox import Sandbox
-from sweetrl.scoring.backend import BackendScorer
-from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import Outcome
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -11,18 +11,14 @@ from hypothesis import strategies as st
 from sweetrl.errors import DataError
 from sweetrl.records import LineDecoder
 from sweetrl.types import (
-    BackendSecret,
     Check,
     Ending,
     Episode,
     Failure,
-    FrontendSecret,
-    Kind,
     Message,
     Outcome,
     Reply,
     Role,
-    Task,
     Turn,
     Verdict,
     digest,
@@ -35,23 +31,6 @@ extras = st.dictionaries(
 )
 failures = st.builds(Failure, stage=st.text(), kind=st.text(), message=st.text())
 
-backend_tasks = st.builds(
-    Task,
-    id=words,
-    kind=st.just(Kind.BACKEND),
-    split=st.text(),
-    request=words,
-    secret=st.builds(BackendSecret, words, st.dictionaries(st.text(), words, min_size=1, max_size=3)),
-    extra=extras,
-)
-frontend_tasks = st.builds(
-    Task,
-    id=words,
-    kind=st.just(Kind.FRONTEND),
-    request=words,
-    secret=st.builds(FrontendSecret, words),
-    extra=extras,
-)
 turns = st.builds(
     Turn,
     output=st.text(),
@@ -85,8 +64,8 @@ verdicts = st.builds(
 )
 
 
-@given(backend_tasks | frontend_tasks | episodes | verdicts)
-def test_a_record_comes_back_from_json_as_it_was(record: Task | Episode | Verdict) -> None:
+@given(episodes | verdicts)
+def test_a_record_comes_back_from_json_as_it_was(record: Episode | Verdict) -> None:
     line = msgspec.json.encode(record)
     assert b"\n" not in line
     assert LineDecoder(type(record), Path("records.jsonl"))(1, line) == record
@@ -98,12 +77,6 @@ def test_images_come_back_from_json_as_they_were(image: bytes) -> None:
     assert msgspec.json.decode(msgspec.json.encode(message), type=Message) == message
 
 
-TASK: dict[str, Any] = {
-    "id": "a",
-    "kind": "backend",
-    "request": "r",
-    "secret": {"kind": "backend", "reference": "def f(): ...", "tests": {"test1": "f()"}},
-}
 EPISODE: dict[str, Any] = {
     "task_id": "a",
     "attempt": 0,
@@ -126,7 +99,7 @@ VERDICT: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("record_type", "fields"), [(Task, TASK), (Episode, EPISODE), (Verdict, VERDICT)])
+@pytest.mark.parametrize(("record_type", "fields"), [(Episode, EPISODE), (Verdict, VERDICT)])
 def test_the_schema_is_optional_to_read_and_always_written(record_type: Any, fields: dict[str, Any]) -> None:
     record = msgspec.json.decode(msgspec.json.encode(fields), type=record_type)
     assert msgspec.json.decode(msgspec.json.encode(record))["schema"] == f"{record_type.__name__.lower()}/1"
@@ -135,23 +108,10 @@ def test_the_schema_is_optional_to_read_and_always_written(record_type: Any, fie
 @pytest.mark.parametrize(
     ("record_type", "fields", "complaint"),
     [
-        (Task, TASK | {"id": ""}, "length >= 1 - at `$.id`"),
-        (Task, TASK | {"request": ""}, "length >= 1 - at `$.request`"),
-        (Task, TASK | {"kind": "sideend"}, "Invalid enum value 'sideend' - at `$.kind`"),
-        (Task, TASK | {"kind": "frontend"}, "cannot have the secret of the other kind"),
-        (Task, TASK | {"reference": "def f(): ..."}, "unknown field `reference`"),
-        (Task, TASK | {"secret": {"kind": "backend", "reference": "x", "tests": {}}}, "at `$.secret.tests`"),
-        (
-            Task,
-            TASK | {"secret": {"kind": "backend", "reference": "x", "tests": {"t": 1}}},
-            "at `$.secret.tests",
-        ),
-        (Task, TASK | {"secret": {"kind": "frontend", "page": ""}}, "at `$.secret.page`"),
-        (Task, TASK | {"schema": "task/9"}, "schema task/9, this one reads task/1"),
         (Episode, EPISODE | {"attempt": -1}, "at `$.attempt`"),
         (Episode, EPISODE | {"ending": "bored"}, "at `$.ending`"),
         (Episode, EPISODE | {"turns": [{"output": "o"}]}, "missing required field `said` - at `$.turns[0]`"),
-        (Episode, EPISODE | {"secret": TASK["secret"]}, "unknown field `secret`"),
+        (Episode, EPISODE | {"secret": {"reference": "x"}}, "unknown field `secret`"),
         (Verdict, VERDICT | {"reward": "1"}, "at `$.reward`"),
         (Verdict, VERDICT | {"checks": [{"name": "t", "outcome": "odd"}]}, "at `$.checks[0].outcome`"),
         (Verdict, EPISODE | {"schema": "episode/1"}, "schema episode/1, where verdict/1 was expected"),
@@ -164,15 +124,10 @@ def test_a_wrong_field_is_refused_and_named(record_type: Any, fields: dict[str, 
     assert complaint in str(caught.value)
 
 
-def test_a_task_made_in_code_is_held_to_the_same_kinds() -> None:
-    with pytest.raises(ValueError, match="a backend task cannot have the secret of the other kind"):
-        Task(id="a", kind=Kind.BACKEND, request="r", secret=FrontendSecret("<p>"))
-
-
 def test_records_are_frozen() -> None:
-    task = msgspec.convert(TASK, Task)
+    verdict = msgspec.convert(VERDICT, Verdict)
     with pytest.raises(AttributeError):
-        task.id = "b"  # type: ignore[misc]
+        verdict.reward = 1.0  # type: ignore[misc]
 
 
 def test_an_unscored_verdict_is_not_a_zero() -> None:

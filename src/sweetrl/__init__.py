@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from sweetrl.dialogue.collaborators import ModelCollaborator, ScriptedCollaborator
     from sweetrl.dialogue.dialogue import Dialogue
     from sweetrl.dialogue.rules import Conclusion, Rules
+    from sweetrl.domains.backend.secret import BackendSecret
+    from sweetrl.domains.domain import Domain, Labels, Prompts
+    from sweetrl.domains.frontend.secret import FrontendSecret
+    from sweetrl.domains.registry import find_domain, use_domain
+    from sweetrl.domains.scoring import plain_scoring
     from sweetrl.errors import (
         CollaboratorError,
         ConfigError,
@@ -66,7 +71,6 @@ if TYPE_CHECKING:
     from sweetrl.sandbox import Raised, Returned, Sandbox, TimedOut, Unusable
     from sweetrl.seeds import derive_seed
     from sweetrl.types import (
-        BackendSecret,
         Box,
         CandidateSet,
         Check,
@@ -75,7 +79,6 @@ if TYPE_CHECKING:
         Episode,
         EpisodePair,
         Failure,
-        FrontendSecret,
         Message,
         Metric,
         Outcome,
@@ -85,6 +88,7 @@ if TYPE_CHECKING:
         RunMetrics,
         Sampling,
         Screenshots,
+        Secret,
         Shot,
         Task,
         TokenCredit,
@@ -114,11 +118,13 @@ __all__ = [
     "ConfigError",
     "DataError",
     "Dialogue",
+    "Domain",
     "Ending",
     "Episode",
     "EpisodePair",
     "Failure",
     "FrontendSecret",
+    "Labels",
     "Message",
     "Metric",
     "MissingExtra",
@@ -130,6 +136,7 @@ __all__ = [
     "OutputValue",
     "PageError",
     "Prompt",
+    "Prompts",
     "Raised",
     "RenderError",
     "Renderer",
@@ -145,6 +152,7 @@ __all__ = [
     "Screenshots",
     "ScriptedAgent",
     "ScriptedCollaborator",
+    "Secret",
     "Shot",
     "StageError",
     "SweetError",
@@ -168,6 +176,7 @@ __all__ = [
     "credit",
     "credit_async",
     "derive_seed",
+    "find_domain",
     "load_agent",
     "load_collaborator",
     "load_critic",
@@ -175,6 +184,7 @@ __all__ = [
     "load_tasks",
     "metrics",
     "open_model",
+    "plain_scoring",
     "render",
     "render_async",
     "rollout",
@@ -184,6 +194,7 @@ __all__ = [
     "score",
     "score_async",
     "train",
+    "use_domain",
 ]
 
 _HOMES = (
@@ -195,6 +206,11 @@ _HOMES = (
     "prompts",
     "models",
     "sandbox",
+    "domains.domain",
+    "domains.registry",
+    "domains.scoring",
+    "domains.backend.secret",
+    "domains.frontend.secret",
     "dialogue.agents",
     "dialogue.collaborators",
     "dialogue.rules",

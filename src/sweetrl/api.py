@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from sweetrl.dialogue.background import close_at_end, run_in_background
 from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
 from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.registry import find_domain
 from sweetrl.errors import UsageError
 from sweetrl.protocols import Agent, Collaborator, Scorer, TurnCritic
-from sweetrl.types import Episode, Kind, RunMetrics, Sampling, Shot, Task, TurnCredit, Verdict
+from sweetrl.types import Episode, RunMetrics, Sampling, Shot, Task, TurnCredit, Verdict
 
 if TYPE_CHECKING:
     from sweetrl.sandbox import Result
@@ -54,14 +56,14 @@ def _plain(work: Callable[Arguments, Coroutine[Any, Any, T]]) -> Callable[Argume
 
 def load_tasks(source: Tasks) -> list[Task]:
     """The tasks of a file, ours or published, or of a generator: `mini-backend:test:500`."""
-    from sweetrl.tasks.sources import read_tasks
+    from sweetrl.domains.sources import read_tasks
 
     return list(read_tasks(source) if isinstance(source, str | Path) else source)
 
 
 def load_episodes(path: Episodes, tasks: Tasks | None = None) -> list[Episode]:
     """The dialogues of a file. Published ones name no task: give `tasks` to find theirs."""
-    from sweetrl.tasks.dialogues import read_episodes
+    from sweetrl.domains.dialogues import read_episodes
 
     if not isinstance(path, str | Path):
         return list(path)
@@ -130,7 +132,7 @@ async def score_async(
 
     Without a `scorer`, the one of the tasks. `workers`: how many answers at a time, one per core if 0.
     """
-    from sweetrl.scoring.batches import score_in_order
+    from sweetrl.evaluation.batches import score_in_order
 
     known = {task.id: task for task in load_tasks(tasks)}
     pairs = [(_task_of(each, known), each) for each in load_episodes(episodes, known.values())]
@@ -244,22 +246,22 @@ def _agent(
 ) -> Agent:
     if not isinstance(agent, str):
         return agent
-    return build_agent(_settings(agent, sampling or Sampling()), _only_kind(tasks), rules, models, tasks)[0]
+    return build_agent(_settings(agent, sampling or Sampling()), _only_domain(tasks), rules, models, tasks)[0]
 
 
 def _collaborator(
     collaborator: str | Collaborator | None, tasks: list[Task], models: Models, *, guard: bool
 ) -> Collaborator:
     from sweetrl.browser.session import BrowserSession
-    from sweetrl.dialogue.collaborators import COLLABORATOR_SAMPLING
     from sweetrl.dialogue.guard import GuardedCollaborator
-    from sweetrl.evaluation.leaks import leaks_code
+    from sweetrl.domains.leaks.detection import leaks_code
+    from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
 
     if isinstance(collaborator, str) or collaborator is None:
         browsers = BrowserSession()
         models.close_too(browsers)
         chosen = None if collaborator is None else _settings(collaborator, COLLABORATOR_SAMPLING)
-        collaborator, _ = build_collaborator(chosen, _only_kind(tasks), tasks, models, browsers)
+        collaborator, _ = build_collaborator(chosen, _only_domain(tasks), tasks, models, browsers)
     return GuardedCollaborator(collaborator, leaks_code) if guard else collaborator
 
 
@@ -269,13 +271,13 @@ def _settings(spec: str, sampling: Sampling) -> ModelSettings:
     return ModelSettings(spec, sampling, FREE)
 
 
-def _only_kind(tasks: Iterable[Task]) -> Kind:
-    kinds = {task.kind for task in tasks}
-    if len(kinds) != 1:
+def _only_domain(tasks: Iterable[Task]) -> Domain:
+    domains = {task.domain for task in tasks}
+    if len(domains) != 1:
         raise UsageError(
-            "there are no tasks" if not kinds else "the tasks are of two kinds; take one at a time"
+            "there are no tasks" if not domains else "the tasks are of several domains; take one at a time"
         )
-    return kinds.pop()
+    return find_domain(domains.pop())
 
 
 @asynccontextmanager
@@ -283,9 +285,7 @@ async def open_scorer(tasks: Iterable[Task], *, workers: int = 0) -> AsyncIterat
     """The scorer of these tasks, for as long as the block lasts."""
     from sweetrl.settings import ScorerSettings
 
-    settings = ScorerSettings(workers=workers)
-    bench = _command_line("judging").opened_bench(_only_kind(tasks), settings, screenshots=None)
-    with bench as backend:
+    with _only_domain(tasks).open_scoring(ScorerSettings(workers=workers)) as backend:
         async with backend.opened() as scorer:
             yield scorer
 

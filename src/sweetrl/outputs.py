@@ -9,7 +9,7 @@ import html
 import os
 import re
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -265,3 +265,14 @@ def _with_doctype(said: str, start: int) -> int:
     """Where the page starts, counting the document type before it: it decides how browsers lay out."""
     doctype = _DOCTYPE.search(said, max(0, start - 300), start)
     return start if doctype is None else doctype.start()
+
+
+def without_page(said: str, placeholder: str) -> str:
+    """The message with its page replaced, for readers who see the page itself."""
+    span = page_span(said)
+    return said if span is None else said[: span[0]] + placeholder + said[span[1] :]
+
+
+def last_page(said: Sequence[str]) -> str | None:
+    """The last page shown in a dialogue."""
+    return next((page for text in reversed(said) if (page := find_page(text))), None)

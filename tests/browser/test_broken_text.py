@@ -8,14 +8,15 @@ import pytest
 
 from browser.broken_text import broken_pages
 from sweetrl.browser import BrowserPool, RememberingRenderer, Shot, WebAssets
-from sweetrl.dialogue.designer import ScriptedDesigner
+from sweetrl.domains.frontend.designer import ScriptedDesigner
+from sweetrl.domains.frontend.layout import LayoutSimilarity
+from sweetrl.domains.frontend.scorer import FrontendScorer
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.records import open_log, read_records
-from sweetrl.scoring.frontend import FrontendScorer
-from sweetrl.scoring.layout import LayoutSimilarity
-from sweetrl.types import Ending, Episode, FrontendSecret, Kind, Message, Role, Task, Verdict
+from sweetrl.types import Ending, Episode, Message, Role, Task, Verdict
 
 REFERENCE = "<html><h1 style='color:teal'>Welcome</h1><p>Text</p></html>"
-TASK = Task(id="page", kind=Kind.FRONTEND, request="A page.", secret=FrontendSecret(REFERENCE))
+TASK = Task(id="page", domain="frontend", request="A page.", secret=FrontendSecret(REFERENCE))
 
 
 PAGES = [f"<html>{page}</html>" for page in broken_pages().values()]

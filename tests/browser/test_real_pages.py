@@ -10,8 +10,8 @@ import pytest
 
 from sweetrl.browser import BrowserPool, Shot, WebAssets
 from sweetrl.browser.requests import PAGE_ADDRESS
-from sweetrl.tasks.sources import load_tasks
-from sweetrl.types import FrontendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
+from sweetrl.domains.sources import load_tasks
 
 FOREIGN_LOGO = "https://tailwindui.com/img/logos/workflow-mark-indigo-600.svg"
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from sweetrl.browser import BrowserPool, WebAssets
 from sweetrl.browser.stylesheets import Stylesheet, words
-from sweetrl.tasks.sources import load_tasks
-from sweetrl.types import FrontendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
+from sweetrl.domains.sources import load_tasks
 
 SMALL = Stylesheet(
     "/*! a comment {} */*,::after{box-sizing:border-box}.flex{display:flex}"

@@ -1,13 +1,14 @@
 """Tasks and dialogues for the tests of candidates."""
 
-from sweetrl.types import BackendSecret, Ending, Episode, Failure, Kind, Reply, Task, Turn
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.types import Ending, Episode, Failure, Reply, Task, Turn
 
 SECRET = "def f(x): return x * 4711"
 
 
 def task(name: str = "t") -> Task:
     secret = BackendSecret(reference=SECRET, tests={"test1": "f(1)"})
-    return Task(id=name, kind=Kind.BACKEND, request=f"Write {name}.", secret=secret)
+    return Task(id=name, domain="backend", request=f"Write {name}.", secret=secret)
 
 
 def episode(name: str = "t", attempt: int = 0, *, turns: int = 3, failed: bool = False) -> Episode:

@@ -5,18 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from sweetrl.types import (
-    BackendSecret,
-    CandidateSet,
-    Ending,
-    Episode,
-    Kind,
-    Reply,
-    Task,
-    Turn,
-    Verdict,
-    digest,
-)
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.types import CandidateSet, Ending, Episode, Reply, Task, Turn, Verdict, digest
 
 TASKS, ATTEMPTS = 3, 40
 
@@ -54,7 +44,7 @@ def write_run(folder: Path) -> Path:
     turns = [(each, turn) for each in held for turn in range(len(each.turns))]
     _write(
         folder / "tasks.jsonl",
-        [Task(id=f"t{n}", kind=Kind.BACKEND, request=f"Write {n}.", secret=secret) for n in range(TASKS)],
+        [Task(id=f"t{n}", domain="backend", request=f"Write {n}.", secret=secret) for n in range(TASKS)],
     )
     _write(folder / "episodes.jsonl", [*held])
     _write(folder / "verdicts.jsonl", [_verdict(each) for each in held])

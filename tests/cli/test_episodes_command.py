@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from sweetrl.types import Ending, Episode, Failure, Task, Turn, Verdict
+from sweetrl.domains.sources import read_tasks
+from sweetrl.types import Ending, Episode, Failure, Turn, Verdict
 
 TASKS = [
     {
@@ -64,7 +65,7 @@ def test_import_writes_episodes_tasks_and_the_rewards_as_verdicts(sweetrl, tmp_p
     done = sweetrl("episodes", "import", published, "-o", tmp_path / "run")
     assert (done.code, done.err) == (0, f"{tmp_path / 'run'}: 4 episodes, 2 tasks, 4 verdicts\n")
     episodes = records(tmp_path / "run/episodes.jsonl", Episode)
-    tasks = records(tmp_path / "run/tasks.jsonl", Task)
+    tasks = list(read_tasks(tmp_path / "run/tasks.jsonl"))
     verdicts = records(tmp_path / "run/verdicts.jsonl", Verdict)
     assert [episode.task_id for episode in episodes] == [task.id for task in tasks] * 2
     assert [episode.attempt for episode in episodes] == [0, 0, 1, 1]

@@ -8,13 +8,12 @@ import pytest
 
 from conftest import Finished
 from models.tiny_llama import save_tiny_llama
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.records import read_records
 from sweetrl.types import (
-    BackendSecret,
     CandidateSet,
     Ending,
     Episode,
-    Kind,
     Reply,
     Task,
     Turn,
@@ -34,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     tasks, episodes, verdicts = [], [], []
     for number in range(2):
         secret = BackendSecret(f"def f(x):\n    return x + {number}\n", {"test1": "f(1)"})
-        tasks.append(Task(id=f"t{number}", kind=Kind.BACKEND, request="Write f.", secret=secret))
+        tasks.append(Task(id=f"t{number}", domain="backend", request="Write f.", secret=secret))
         for attempt in range(2):
             answer = f"def f(x): return x + {number * attempt}"
             turns = (

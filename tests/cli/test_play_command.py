@@ -127,7 +127,7 @@ def test_a_breakdown_of_the_model_is_told_and_done_again_next_time(play, pages, 
 
 
 def test_an_answer_in_python_is_scored_at_once(play, tmp_path) -> None:
-    pytest.importorskip("sweetrl.scoring.backend")
+    pytest.importorskip("sweetrl.domains.backend.scorer")
     tasks = tmp_path / "tasks.jsonl"
     tasks.write_text(json.dumps(FUNCTION) + "\n")
     typed = "/answer\ndef double(x):\n    return 2 * x if x else 1\n\n"

@@ -10,16 +10,15 @@ import pytest
 
 from conftest import Finished
 from models.hostile_server import HostileServer, Trouble, in_thread
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.preferences.turns import typical_spread
 from sweetrl.records import read_card, read_records
 from sweetrl.types import (
-    BackendSecret,
     CandidateSet,
     Ending,
     Episode,
     EpisodePair,
-    FrontendSecret,
-    Kind,
     Reply,
     Task,
     Turn,
@@ -39,7 +38,7 @@ def write(path: Path, records: list[Any]) -> Path:
 
 def task(number: int) -> Task:
     secret = BackendSecret(reference=f"def secret{number}(): return {number}", tests={"test1": "f()"})
-    return Task(id=f"t{number}", kind=Kind.BACKEND, request=f"Write {number}.", secret=secret)
+    return Task(id=f"t{number}", domain="backend", request=f"Write {number}.", secret=secret)
 
 
 def episode(number: int, attempt: int) -> Episode:
@@ -190,7 +189,7 @@ def test_outputs_that_the_limit_ended_are_marked_on_the_whole_road(
     sweetrl: Sweetrl, tasks: Path, tmp_path: Path
 ) -> None:
     secret = BackendSecret("def f(): # the list is sorted, none is zero", {"test1": "f()"})
-    write(tasks, [Task(id="t", kind=Kind.BACKEND, request="Write it.", secret=secret)])
+    write(tasks, [Task(id="t", domain="backend", request="Write it.", secret=secret)])
     agent = ("--agent", "scripted:babble", "--agent-max-tokens", 16)
     held = tmp_path / "episodes.jsonl"
     options = ("--collaborator", "scripted:unsure", "--turn-limit", 3, "--attempts", 3, "-o", tmp_path)
@@ -245,16 +244,17 @@ def test_failed_candidates_are_recorded_and_done_again(
     assert read_card(output).finished is not None
 
 
-def test_the_kind_of_the_prompt_must_be_that_of_the_dialogues(
+def test_the_domain_of_the_prompt_must_be_that_of_the_dialogues(
     sweetrl: Sweetrl, tasks: Path, tmp_path: Path
 ) -> None:
-    page = Task(id="p", kind=Kind.FRONTEND, request="A page.", secret=FrontendSecret("<html></html>"))
+    page = Task(id="p", domain="frontend", request="A page.", secret=FrontendSecret("<html></html>"))
     write(tasks, [page])
     roles = ("--agent", "scripted:curious", "--collaborator", "scripted:unsure")
     assert sweetrl("rollout", "--tasks", tasks, *roles, "-o", tmp_path).code == 0
     given = ("candidates", "--episodes", tmp_path / "episodes.jsonl", "--agent", "scripted:curious")
     ended = sweetrl(*given, "-o", tmp_path / "c.jsonl")
-    assert (ended.code, "give --kind frontend" in ended.err) == (2, True)
+    assert (ended.code, "give --domain frontend" in ended.err) == (2, True)
+    assert sweetrl(*given, "--domain", "frontend", "-o", tmp_path / "c.jsonl").code == 0
     assert sweetrl(*given, "--kind", "frontend", "-o", tmp_path / "c.jsonl").code == 0
 
 

@@ -18,11 +18,13 @@ from conftest import Finished
 from models.hostile_server import HostileServer, Trouble, in_thread
 from sweetrl.cli.dialogues import parse_time
 from sweetrl.dialogue.building import parse_price
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import UsageError
 from sweetrl.models import Price
 from sweetrl.records import read_card, read_records
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, Ending, Episode, FrontendSecret, Kind, Task
+from sweetrl.types import Ending, Episode, Task
 
 Sweetrl = Callable[..., Finished]
 SCRIPTED = ("--agent", "scripted:curious", "--collaborator", "scripted:babble")
@@ -30,7 +32,7 @@ SCRIPTED = ("--agent", "scripted:curious", "--collaborator", "scripted:babble")
 
 def backend_task(number: int) -> Task:
     secret = BackendSecret(reference=f"def f(): return {number}", tests={"test1": "f()"})
-    return Task(id=f"t{number}", kind=Kind.BACKEND, request=f"Write function {number}.", secret=secret)
+    return Task(id=f"t{number}", domain="backend", request=f"Write function {number}.", secret=secret)
 
 
 def write_tasks(path: Path, tasks: list[Task]) -> Path:
@@ -145,7 +147,7 @@ def test_a_guard_keeps_code_out_of_the_replies(
     code = (
         "def f(items):\n    total = 0\n    for item in sorted(items): total += item * 17\n    return total\n"
     )
-    task = Task(id="t", kind=Kind.BACKEND, request="Add up.", secret=BackendSecret(code, {"test1": "f([1])"}))
+    task = Task(id="t", domain="backend", request="Add up.", secret=BackendSecret(code, {"test1": "f([1])"}))
     write_tasks(tasks, [task])
     server.reply = blabbing
     command = ("rollout", "--tasks", tasks, *model_on(server))
@@ -169,9 +171,9 @@ def test_stored_episodes_can_play_the_collaborator(sweetrl: Sweetrl, tasks: Path
     }
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", ["backend", "frontend"])
 def test_real_tasks_of_both_kinds_are_rolled_out(
-    sweetrl: Sweetrl, tmp_path: Path, colbench_dir: Path, server: HostileServer, kind: Kind
+    sweetrl: Sweetrl, tmp_path: Path, colbench_dir: Path, server: HostileServer, kind: str
 ) -> None:
     lines = (colbench_dir / f"{kind}_dev.jsonl").read_bytes().splitlines(keepends=True)[:20]
     (tmp_path / "tasks.jsonl").write_bytes(b"".join(lines))
@@ -362,7 +364,7 @@ def test_a_prompt_that_lacks_the_reference_is_refused(sweetrl: Sweetrl, tasks: P
 
 
 def test_tasks_of_both_kinds_are_refused(sweetrl: Sweetrl, tmp_path: Path) -> None:
-    page = Task(id="p", kind=Kind.FRONTEND, request="A page.", secret=FrontendSecret(page="<html>"))
+    page = Task(id="p", domain="frontend", request="A page.", secret=FrontendSecret(page="<html>"))
     tasks = write_tasks(tmp_path / "tasks.jsonl", [backend_task(1), page])
     ended = sweetrl("rollout", "--tasks", tasks, *SCRIPTED, "-o", tmp_path / "run")
     assert ended.code == 2
@@ -531,10 +533,10 @@ def test_a_terminal_shows_how_the_run_is_getting_on(tmp_path: Path) -> None:
 
 
 def test_the_designer_plays_for_pages_only(sweetrl, tmp_path):
-    task = Task(id="b", kind=Kind.BACKEND, request="Add.", secret=BackendSecret("def f(): ...", {"t": "f()"}))
+    task = Task(id="b", domain="backend", request="Add.", secret=BackendSecret("def f(): ...", {"t": "f()"}))
     tasks = tmp_path / "tasks.jsonl"
     tasks.write_bytes(msgspec.json.encode(task) + b"\n")
     players = ("--agent", "scripted:curious", "--collaborator", "designer")
     ended = sweetrl("rollout", "--tasks", tasks, *players, "-o", tmp_path / "run")
     assert ended.code == 2
-    assert "the designer plays the collaborator in rollouts of frontend tasks only" in ended.err
+    assert "the collaborator designer is for frontend tasks only" in ended.err

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sweetrl.domains.sources import read_tasks
 from sweetrl.records import read_records
-from sweetrl.tasks.sources import read_tasks
 from sweetrl.types import Verdict
 
 TASKS = [
@@ -106,8 +106,8 @@ def test_answers_appended_later_are_scored_by_the_same_command(sweetrl, tasks, t
 
 
 def test_unscored_verdicts_exit_1_and_are_done_again(sweetrl, tasks, tmp_path, monkeypatch):
+    from sweetrl.domains.backend.scorer import BackendScorer
     from sweetrl.errors import SandboxError
-    from sweetrl.scoring.backend import BackendScorer
 
     answers = write_answers(tmp_path / "answers.jsonl", [(0, RIGHT[0]), (1, RIGHT[1])])
     command = ("score", "--tasks", tasks, "--answers", answers, "-o", tmp_path / "v.jsonl", "--no-check")

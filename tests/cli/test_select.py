@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from conftest import Finished
-from sweetrl.tasks.mini_backend import make_tasks
+from sweetrl.domains.backend.mini_backend import make_tasks
 from sweetrl.types import EpisodePair
 
 Sweetrl = Callable[..., Finished]

@@ -25,7 +25,7 @@ def published(tmp_path):
 def test_import_and_export_give_the_published_bytes_back(sweetrl, published, tmp_path):
     ours, again = tmp_path / "tasks.jsonl", tmp_path / "again.jsonl"
     assert sweetrl("tasks", "import", published, "-o", ours).err == f"wrote 2 tasks to {ours}\n"
-    assert json.loads(ours.read_text().splitlines()[0])["schema"] == "task/1"
+    assert json.loads(ours.read_text().splitlines()[0])["schema"] == "task/2"
     assert sweetrl("tasks", "export", ours, "-o", again).code == 0
     assert again.read_bytes() == published.read_bytes()
 
@@ -98,7 +98,7 @@ def test_show_as_json_with_secret_is_the_whole_record(sweetrl, published):
 def test_show_finds_a_task_by_its_id(sweetrl, published):
     shown = json.loads(sweetrl("tasks", "show", published, "shop_test-1", "--json").out)
     assert shown == {
-        "tasks": [{"id": "shop_test-1", "kind": "frontend", "split": "test", "request": "A shop."}]
+        "tasks": [{"id": "shop_test-1", "domain": "frontend", "split": "test", "request": "A shop."}]
     }
 
 

@@ -11,16 +11,17 @@ import pytest
 
 from conftest import Finished
 from models.hostile_server import HostileServer, Trouble, in_thread
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.records import read_card, read_records
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, CandidateSet, Kind, Task, TurnValues
+from sweetrl.types import CandidateSet, Task, TurnValues
 
 Sweetrl = Callable[..., Finished]
 
 
 def task(number: int) -> Task:
     secret = BackendSecret(reference=f"def f(): return {number + 100}", tests={"test1": "f()"})
-    return Task(id=f"t{number}", kind=Kind.BACKEND, request=f"Write {number}.", secret=secret)
+    return Task(id=f"t{number}", domain="backend", request=f"Write {number}.", secret=secret)
 
 
 def play(body: dict[str, Any], sample: int) -> str:

@@ -7,25 +7,14 @@ import pytest
 
 from sweetrl.dialogue.collaborators import ModelCollaborator, ReplayedCollaborator, ScriptedCollaborator
 from sweetrl.dialogue.guard import GuardedCollaborator
-from sweetrl.prompts import collaborator_prompt
+from sweetrl.domains.backend.domain import BACKEND
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.protocols import Collaborator
-from sweetrl.types import (
-    BackendSecret,
-    Completion,
-    Ending,
-    Episode,
-    Kind,
-    Message,
-    Reply,
-    Role,
-    Sampling,
-    Task,
-    Turn,
-)
+from sweetrl.types import Completion, Ending, Episode, Message, Reply, Role, Sampling, Task, Turn
 
 TASK = Task(
     id="t1",
-    kind=Kind.BACKEND,
+    domain="backend",
     request="Write a function.",
     secret=BackendSecret(reference="def f(a, b): return a + b", tests={"test1": "f(1, 2)"}),
 )
@@ -63,9 +52,7 @@ class DigestingModel:
 
 
 COLLABORATORS: dict[str, Callable[[], Collaborator]] = {
-    "model": lambda: ModelCollaborator(
-        DigestingModel(), collaborator_prompt(Kind.BACKEND), kind=Kind.BACKEND
-    ),
+    "model": lambda: ModelCollaborator(DigestingModel(), BACKEND.prompts.collaborator, domain=BACKEND),
     "scripted lines": lambda: ScriptedCollaborator(["Adding.", "Numbers."]),
     "scripted function": lambda: ScriptedCollaborator(lambda task, history, seed: f"{len(history)} {seed}"),
     "replayed": lambda: ReplayedCollaborator([EPISODE]),

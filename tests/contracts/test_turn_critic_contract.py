@@ -16,20 +16,21 @@ from sweetrl.critics.head import HeadCritic
 from sweetrl.critics.judge import JudgeCritic
 from sweetrl.critics.log_ratio import LogRatioCritic
 from sweetrl.critics.scripted import critic_named
+from sweetrl.domains.backend.domain import BACKEND
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.errors import ModelError
 from sweetrl.learning.critic_cards import tell_secret
 from sweetrl.learning.heads import add_score_head
 from sweetrl.learning.settings import CriticKind, Normalisation
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.models.scripted import ScriptedModel
-from sweetrl.prompts import privileged_prompt
 from sweetrl.protocols import BatchCritic, Choice, TokenCritic, TurnCritic
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, Kind, Message, Role, Task
+from sweetrl.types import Message, Role, Task
 
 TASK = Task(
     id="t",
-    kind=Kind.BACKEND,
+    domain="backend",
     request="Write a function that sums the prices.",
     secret=BackendSecret(reference="def f(prices):\n    return sum(prices)\n", tests={"test1": "f([1])"}),
 )
@@ -57,7 +58,7 @@ def tiny_llama(seed: int) -> LlamaForCausalLM:
 def reading() -> Reading:
     return Reading(
         DialogueEncoder(tiny_tokenizer(), max_tokens=500),
-        privileged=partial(tell_secret, privileged_prompt(Kind.BACKEND)),
+        privileged=partial(tell_secret, BACKEND.prompts.privileged),
     )
 
 

@@ -11,6 +11,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 from models.tiny_llama import save_tiny_llama, tiny_tokenizer
 from sweetrl.critics import load_critic
 from sweetrl.critics.zero_shot import load_zero_shot_critic
+from sweetrl.domains.backend.domain import BACKEND
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.chat.domain import CHAT
+from sweetrl.domains.chat.secret import ChatSecret
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.frontend.domain import FRONTEND
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import DataError, ModelError, UsageError
 from sweetrl.learning import networks
 from sweetrl.learning.batches import Example, collate
@@ -27,30 +34,18 @@ from sweetrl.learning.losses import dialogue_advantages
 from sweetrl.learning.networks import load_network
 from sweetrl.learning.settings import CriticKind, Normalisation
 from sweetrl.learning.tokens import DialogueEncoder, EncodedDialogue
-from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
-from sweetrl.types import (
-    BackendSecret,
-    Ending,
-    Episode,
-    FrontendSecret,
-    Kind,
-    Message,
-    Reply,
-    Role,
-    Task,
-    Turn,
-    Unfinished,
-)
+from sweetrl.prompts import Prompt, agent_instructions
+from sweetrl.types import Ending, Episode, Message, Reply, Role, Secret, Task, Turn, Unfinished
 
 TASK = Task(
     id="t",
-    kind=Kind.BACKEND,
+    domain="backend",
     request="Write a function that sums prices.",
     secret=BackendSecret(reference="def f(prices):\n    return sum(prices)\n", tests={"test1": "f([1])"}),
 )
 OTHER_TASK = Task(
     id="u",
-    kind=Kind.BACKEND,
+    domain="backend",
     request=TASK.request,
     secret=BackendSecret(reference="def f(prices):\n    return 0\n", tests={"test1": "f([1])"}),
 )
@@ -70,7 +65,7 @@ EPISODE = Episode(
     answer="def f(p): return sum(p)",
 )
 OUTPUTS = ["And zero?", "Why?", "I WANT TO ANSWER: def f(): pass"]
-PROMPT = privileged_prompt(Kind.BACKEND)
+PROMPT = BACKEND.prompts.privileged
 WIDE = {"max_position_embeddings": 4096}
 
 
@@ -258,7 +253,7 @@ def test_the_zero_shot_critic_compares_with_and_without_the_secret(seed_model: P
     critic = load_zero_shot_critic(str(seed_model))
     model = AutoModelForCausalLM.from_pretrained(seed_model).eval()
     encoder = DialogueEncoder(AutoTokenizer.from_pretrained(seed_model), max_tokens=4096)
-    system = agent_instructions(agent_prompt(Kind.BACKEND))
+    system = agent_instructions(BACKEND.prompts.agent)
     wanted = []
     for output in OUTPUTS:
         with torch.no_grad():
@@ -282,16 +277,21 @@ def test_a_prompt_of_ones_own_takes_the_place_of_the_shipped_one(seed_model: Pat
     assert advantages(own) != pytest.approx(advantages(shipped), abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_the_shipped_privileged_prompt_holds_the_secret_and_no_other_field(kind: Kind) -> None:
-    secret = (
-        BackendSecret(reference="THE SECRET", tests={"a": "f()"})
-        if kind is Kind.BACKEND
-        else FrontendSecret(page="THE SECRET")
-    )
-    task = Task(id="t", kind=kind, request="r", secret=secret)
-    assert privileged_prompt(kind).fields == {"hidden_information"}
-    assert "THE SECRET" in tell_secret(privileged_prompt(kind), task)
+@pytest.mark.parametrize(
+    ("domain", "secret"),
+    [
+        (BACKEND, BackendSecret(reference="THE SECRET", tests={"a": "f()"})),
+        (FRONTEND, FrontendSecret(page="THE SECRET")),
+        (CHAT, ChatSecret("THE SECRET")),
+    ],
+    ids=["backend", "frontend", "chat"],
+)
+def test_the_shipped_privileged_prompt_holds_the_secret_and_no_other_field(
+    domain: Domain, secret: Secret
+) -> None:
+    task = Task(id="t", domain=domain.name, request="r", secret=secret)
+    assert domain.prompts.privileged.fields == {"hidden_information"}
+    assert "THE SECRET" in tell_secret(domain.prompts.privileged, task)
 
 
 # ---------------------------------------------------------------- folders that are no critics

@@ -12,29 +12,20 @@ from sweetrl.dialogue.agents import ScriptedAgent
 from sweetrl.dialogue.blame import EXCUSES, PLACEHOLDER, UNREADABLE, readable, reply_or_excuse
 from sweetrl.dialogue.collaborators import ModelCollaborator, ReplayedCollaborator, ScriptedCollaborator
 from sweetrl.dialogue.rollout import Drafts, roll_out
+from sweetrl.domains.backend.domain import BACKEND
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import CollaboratorError, ConfigError, ModelError, NoReplyError, RenderError, StageError
 from sweetrl.models.local import LocalModel
-from sweetrl.prompts import collaborator_prompt
-from sweetrl.types import (
-    BackendSecret,
-    Ending,
-    Episode,
-    FrontendSecret,
-    Kind,
-    Message,
-    Reply,
-    Role,
-    Sampling,
-    Task,
-)
+from sweetrl.types import Ending, Episode, Message, Reply, Role, Sampling, Task
 
 TASK = Task(
     id="t",
-    kind=Kind.BACKEND,
+    domain="backend",
     request="Write f.",
     secret=BackendSecret(reference="def f(): return 1", tests={"test1": "f()"}),
 )
-PAGE = Task(id="p", kind=Kind.FRONTEND, request="A page.", secret=FrontendSecret(page="<html>x</html>"))
+PAGE = Task(id="p", domain="frontend", request="A page.", secret=FrontendSecret(page="<html>x</html>"))
 ANSWER = "I WANT TO ANSWER: def f(): return 1"
 BAD = "BAD"
 CAUSES = [
@@ -121,7 +112,7 @@ def test_what_the_collaborator_could_not_read_is_not_shown_to_it_again() -> None
 def test_a_model_in_this_process_whose_context_a_message_exceeds_is_no_way_out(tmp_path: Path) -> None:
     model = LocalModel(str(save_tiny_llama(tmp_path, max_position_embeddings=2048)), name="tiny")
     collaborator = ModelCollaborator(
-        model, collaborator_prompt(Kind.BACKEND), kind=Kind.BACKEND, sampling=Sampling(max_tokens=20)
+        model, BACKEND.prompts.collaborator, domain=BACKEND, sampling=Sampling(max_tokens=20)
     )
     episode = rolled(ScriptedAgent(["please " * 500, "Good?", ANSWER]), collaborator)
     asyncio.run(model.close())

@@ -9,31 +9,23 @@ from sweetrl.dialogue.collaborators import (
     ScriptedCollaborator,
     transcript,
 )
+from sweetrl.domains.backend.domain import BACKEND as CODE
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.domain import FRONTEND as PAGES
+from sweetrl.domains.frontend.secret import FrontendSecret
+from sweetrl.domains.registry import domain_of
 from sweetrl.errors import CollaboratorError, ConfigError, NoReplyError, WordsError
-from sweetrl.prompts import Prompt, collaborator_prompt
-from sweetrl.types import (
-    BackendSecret,
-    Completion,
-    Ending,
-    Episode,
-    FrontendSecret,
-    Kind,
-    Message,
-    Reply,
-    Role,
-    Sampling,
-    Task,
-    Turn,
-)
+from sweetrl.prompts import Prompt
+from sweetrl.types import Completion, Ending, Episode, Message, Reply, Role, Sampling, Task, Turn
 
 BACKEND = Task(
     id="b",
-    kind=Kind.BACKEND,
+    domain="backend",
     request="Write a function.",
     secret=BackendSecret(reference="def f(): return 'secret'", tests={"test1": "f()"}),
 )
 FRONTEND = Task(
-    id="f", kind=Kind.FRONTEND, request="A page.", secret=FrontendSecret(page="<html>wanted</html>")
+    id="f", domain="frontend", request="A page.", secret=FrontendSecret(page="<html>wanted</html>")
 )
 ASKED = (Message(Role.USER, "Write a function."), Message(Role.ASSISTANT, "Which one?"))
 DRAFTED = (Message(Role.USER, "A page."), Message(Role.ASSISTANT, "See <html>draft</html> ok?"))
@@ -57,7 +49,7 @@ class RecordingModel:
 
 def shown_to_model(task: Task, history: Sequence[Message]) -> str:
     model = RecordingModel()
-    collaborator = ModelCollaborator(model, collaborator_prompt(task.kind), kind=task.kind)
+    collaborator = ModelCollaborator(model, domain_of(task).prompts.collaborator, domain=domain_of(task))
     assert asyncio.run(collaborator.reply(task, history, seed=4)) == Reply("I don't know.")
     [([message], n, sampling, seed)] = model.calls
     assert (message.role, n, sampling.temperature, seed) == (Role.USER, 1, 0.0, 4)
@@ -89,7 +81,7 @@ def test_a_client_who_was_shown_nothing_is_told_so() -> None:
 
 
 def model_reply(text: str) -> str:
-    model = ModelCollaborator(RecordingModel(text), collaborator_prompt(Kind.BACKEND), kind=Kind.BACKEND)
+    model = ModelCollaborator(RecordingModel(text), CODE.prompts.collaborator, domain=CODE)
     return asyncio.run(model.reply(BACKEND, ASKED, seed=1)).text
 
 
@@ -117,7 +109,7 @@ def test_the_thought_of_a_model_is_not_passed_on(text: str) -> None:
 
 
 def test_a_task_of_the_other_kind_is_refused() -> None:
-    collaborator = ModelCollaborator(RecordingModel(), collaborator_prompt(Kind.FRONTEND), kind=Kind.FRONTEND)
+    collaborator = ModelCollaborator(RecordingModel(), PAGES.prompts.collaborator, domain=PAGES)
     with pytest.raises(CollaboratorError, match="for frontend tasks was given a backend task"):
         asyncio.run(collaborator.reply(BACKEND, ASKED, seed=1))
 
@@ -132,21 +124,21 @@ def test_a_task_of_the_other_kind_is_refused() -> None:
 )
 def test_a_prompt_of_ones_own_is_checked_before_the_first_dialogue(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        ModelCollaborator(RecordingModel(), Prompt(text, source="mine.txt"), kind=Kind.BACKEND)
+        ModelCollaborator(RecordingModel(), Prompt(text, source="mine.txt"), domain=CODE)
     assert complaint in str(caught.value)
 
 
 def test_a_prompt_of_ones_own_need_not_use_every_field() -> None:
     model = RecordingModel()
     prompt = Prompt("{hidden_information}|{dialogue_history}", source="mine.txt")
-    asyncio.run(ModelCollaborator(model, prompt, kind=Kind.BACKEND).reply(BACKEND, ASKED, seed=1))
+    asyncio.run(ModelCollaborator(model, prompt, domain=CODE).reply(BACKEND, ASKED, seed=1))
     assert model.calls[0][0][0].text == (
         "def f(): return 'secret'|You: Write a function.\nProgrammer: Which one?"
     )
 
 
 def test_a_transcript_names_who_speaks() -> None:
-    assert transcript(ASKED, Kind.BACKEND) == "You: Write a function.\nProgrammer: Which one?"
+    assert transcript(ASKED, CODE) == "You: Write a function.\nProgrammer: Which one?"
 
 
 def test_scripted_lines_are_said_in_turn_and_run_out() -> None:

@@ -9,24 +9,13 @@ from sweetrl.dialogue.collaborators import ScriptedCollaborator
 from sweetrl.dialogue.dialogue import Dialogue
 from sweetrl.dialogue.rollout import roll_out
 from sweetrl.dialogue.rules import Conclusion, Rules
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.errors import CollaboratorError, ConfigError, UsageError, WordsError
 from sweetrl.seeds import derive_seed
-from sweetrl.types import (
-    BackendSecret,
-    Ending,
-    Episode,
-    Failure,
-    Kind,
-    Message,
-    Reply,
-    Role,
-    Task,
-    Turn,
-    Unfinished,
-)
+from sweetrl.types import Ending, Episode, Failure, Message, Reply, Role, Task, Turn, Unfinished
 
 TASK = Task(
-    id="t", kind=Kind.BACKEND, request="Write f.", secret=BackendSecret("def f(): ...", {"test1": "f()"})
+    id="t", domain="backend", request="Write f.", secret=BackendSecret("def f(): ...", {"test1": "f()"})
 )
 ANSWER = "I WANT TO ANSWER: def f(): pass"
 

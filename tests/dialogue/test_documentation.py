@@ -7,15 +7,16 @@ from pathlib import Path
 
 import msgspec
 
-from sweetrl.prompts import collaborator_prompt
-from sweetrl.types import BackendSecret, Kind, Task
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.registry import all_domains
+from sweetrl.types import Task
 
 PAGE = (Path(__file__).parents[2] / "docs/dialogues.md").read_text()
 
 
 def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
     secret = BackendSecret(reference="def f(): return 1", tests={"test1": "f()"})
-    tasks = [Task(id=f"t{n}", kind=Kind.BACKEND, request="Write f.", secret=secret) for n in range(3)]
+    tasks = [Task(id=f"t{n}", domain="backend", request="Write f.", secret=secret) for n in range(3)]
     (tmp_path / "tasks.jsonl").write_bytes(b"".join(msgspec.json.encode(task) + b"\n" for task in tasks))
     [example] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     ended = subprocess.run(
@@ -26,7 +27,7 @@ def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_every_field_of_the_shipped_prompts_is_described() -> None:
-    fields = frozenset().union(*(collaborator_prompt(kind).fields for kind in Kind))
+    fields = frozenset().union(*(domain.prompts.collaborator.fields for domain in all_domains()))
     assert fields == {name for name in fields if f"`{{{name}}}`" in PAGE}
 
 

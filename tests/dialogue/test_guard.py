@@ -4,13 +4,14 @@ from collections.abc import Sequence
 import pytest
 
 from sweetrl.dialogue.guard import REFUSAL, GuardedCollaborator
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.leaks.detection import leaks_code
 from sweetrl.errors import CollaboratorError
-from sweetrl.evaluation.leaks import leaks_code
-from sweetrl.types import BackendSecret, Kind, Message, Reply, Role, Task
+from sweetrl.types import Message, Reply, Role, Task
 
 TASK = Task(
     id="t",
-    kind=Kind.BACKEND,
+    domain="backend",
     request="Price a parcel: def price(weight)",
     secret=BackendSecret("def price(weight):\n    return 5 if weight <= 2 else 9", {"test1": "price(1)"}),
 )

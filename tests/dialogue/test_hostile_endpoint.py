@@ -10,10 +10,11 @@ from models.hostile_server import FAULT_TEXT, TRANSIENT, HostileServer, Trouble
 from sweetrl.dialogue.agents import ModelAgent
 from sweetrl.dialogue.collaborators import ModelCollaborator
 from sweetrl.dialogue.rollout import Progress, roll_out
+from sweetrl.domains.backend.domain import BACKEND
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.models import EndpointOptions, Endpoints, open_model
-from sweetrl.prompts import agent_prompt, collaborator_prompt
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, Ending, Episode, Kind, Task
+from sweetrl.types import Ending, Episode, Task
 
 PATIENT = EndpointOptions(
     timeout=0.5, attempts=30, costly_attempts=15, first_backoff=0.01, max_backoff=0.05, start_concurrency=32
@@ -22,7 +23,7 @@ PATIENT = EndpointOptions(
 
 def task(number: int) -> Task:
     secret = BackendSecret(reference=f"def f(): return {number}", tests={"test1": "f()"})
-    return Task(id=f"task-{number}", kind=Kind.BACKEND, request=f"Write function {number}.", secret=secret)
+    return Task(id=f"task-{number}", domain="backend", request=f"Write function {number}.", secret=secret)
 
 
 def reply(body: dict[str, Any], sample: int) -> str:
@@ -41,8 +42,8 @@ async def hold(server: HostileServer, count: int, progress: Progress) -> dict[st
     endpoints = Endpoints(PATIENT)
     spec = f"openai:fake@{server.url}"
     speaker, listener = (open_model(spec, endpoints=endpoints) for _ in range(2))
-    agent = ModelAgent(speaker, agent_prompt(Kind.BACKEND))
-    collaborator = ModelCollaborator(listener, collaborator_prompt(Kind.BACKEND), kind=Kind.BACKEND)
+    agent = ModelAgent(speaker, BACKEND.prompts.agent)
+    collaborator = ModelCollaborator(listener, BACKEND.prompts.collaborator, domain=BACKEND)
     tasks = [task(number) for number in range(count)]
     episodes: dict[str, Episode] = {}
     try:

@@ -5,12 +5,14 @@ import pytest
 from rich.console import Console
 
 from sweetrl.dialogue.people import PersonAgent, PersonCollaborator, PersonLeft, Terminal
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import ConfigError, UsageError
-from sweetrl.types import BackendSecret, FrontendSecret, Kind, Message, Role, Task
+from sweetrl.types import Message, Role, Task
 
 TASK = Task(
     id="t",
-    kind=Kind.BACKEND,
+    domain="backend",
     request="Price a parcel.",
     secret=BackendSecret("def price(weight):\n    return 5", {"test1": "price(1)"}),
 )
@@ -96,7 +98,7 @@ def test_the_collaborator_is_shown_the_reference_once_and_every_message_of_the_a
 
 
 def test_a_designer_is_shown_the_source_of_the_page() -> None:
-    task = Task(id="p", kind=Kind.FRONTEND, request="A page", secret=FrontendSecret("<html>wanted</html>"))
+    task = Task(id="p", domain="frontend", request="A page", secret=FrontendSecret("<html>wanted</html>"))
     desk = Desk("Bluer.\n\n")
     reply_of(desk, task)
     assert "wanted" in desk.screen

@@ -14,15 +14,17 @@ from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.collaborators import ReplayedCollaborator, ScriptedCollaborator
 from sweetrl.dialogue.rollout import Progress, roll_out
 from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import CollaboratorError, ConfigError, ModelError
 from sweetrl.models.meter import Meter
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, Ending, Episode, FrontendSecret, Kind, Message, Reply, Task, Turn
+from sweetrl.types import Ending, Episode, Message, Reply, Task, Turn
 
 
 def backend_task(name: str) -> Task:
     secret = BackendSecret(reference="def f(): return 'SECRET'", tests={"test1": "f()"})
-    return Task(id=name, kind=Kind.BACKEND, request=f"Write {name}.", secret=secret)
+    return Task(id=name, domain="backend", request=f"Write {name}.", secret=secret)
 
 
 TASKS = [backend_task(f"t{number}") for number in range(5)]
@@ -135,7 +137,7 @@ def test_replies_are_cut_before_anyone_sees_them() -> None:
     agent = ScriptedAgent(lambda history, seed: ANSWER if len(history) > 1 else "Which?")
     [episode] = rolled(TASKS[:1], agent, ScriptedCollaborator(["x" * 5000]))
     assert episode.turns[0].reply == Reply("x" * 400)
-    page = Task(id="p", kind=Kind.FRONTEND, request="A page.", secret=FrontendSecret(page="<html>"))
+    page = Task(id="p", domain="frontend", request="A page.", secret=FrontendSecret(page="<html>"))
     [episode] = rolled([page], agent, ScriptedCollaborator(["x" * 5000]))
     assert episode.turns[0].reply == Reply("x" * 1000)
 

@@ -15,13 +15,14 @@ from pages.complaints import tally_complaints
 from pages.listening_agent import draft
 from pages.ordering import make_series, order
 from sweetrl.browser import BrowserPool, WebAssets, find_browser
-from sweetrl.dialogue.designer import SATISFIED, remark
+from sweetrl.domains.frontend.designer import SATISFIED, remark
+from sweetrl.domains.frontend.layout import LayoutSimilarity
+from sweetrl.domains.frontend.mini_frontend import make_tasks
+from sweetrl.domains.frontend.secret import FrontendSecret
+from sweetrl.domains.sources import read_tasks
 from sweetrl.errors import UsageError
 from sweetrl.records import read_records
-from sweetrl.scoring.layout import LayoutSimilarity
-from sweetrl.tasks.mini_frontend import make_tasks
-from sweetrl.tasks.sources import read_tasks
-from sweetrl.types import Ending, Episode, FrontendSecret, Message, Role, Verdict, picture_digest
+from sweetrl.types import Ending, Episode, Message, Role, Verdict, picture_digest
 
 TASKS = "mini-frontend:test:4"
 

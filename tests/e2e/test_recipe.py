@@ -18,10 +18,11 @@ from models.hostile_server import HostileServer, in_thread
 from models.smollm2 import require_smollm2
 from models.tiny_llama import save_tiny_llama
 from sweetrl.cli import main
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.experiments.local import LocalExecutor
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.records import read_records
-from sweetrl.types import BackendSecret, Episode, Kind, Task, TurnPair, Verdict
+from sweetrl.types import Episode, Task, TurnPair, Verdict
 
 RECORDS = ("episodes", "verdicts", "pairs", "candidates", "ranked", "turn_pairs")
 STAGES = 9
@@ -46,7 +47,7 @@ def recipe(tmp_path: Path, endpoint: str) -> Path:
     model = save_tiny_llama(tmp_path / "model")
     (tmp_path / "prompt.txt").write_text("Be kind.")
     secret = BackendSecret("def f(x): return x + 1", {"test1": "f(1)", "test2": "f(2)"})
-    tasks = [Task(id=f"t{n}", kind=Kind.BACKEND, request="Write f.", secret=secret) for n in range(2)]
+    tasks = [Task(id=f"t{n}", domain="backend", request="Write f.", secret=secret) for n in range(2)]
     (tmp_path / "tasks.jsonl").write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in tasks))
     training = f'model = "{model}"\nlearning_rate = 1e-3\nbatch_size = 2\nmax_steps = 4\nsave_every = 1'
     path = tmp_path / "recipe.toml"

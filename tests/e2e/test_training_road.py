@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from models.smollm2 import require_smollm2
-from sweetrl.types import BackendSecret, Ending, Episode, Kind, Reply, Task, Turn, Verdict, digest
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.types import Ending, Episode, Reply, Task, Turn, Verdict, digest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -23,7 +24,7 @@ def write(path: Path, records: list[object]) -> Path:
 def files(tmp_path: Path) -> dict[str, Path]:
     """Two dialogues on one task, of which the first succeeded."""
     secret = BackendSecret(ANSWERS[0], {"one": "double(2)"})
-    task = Task(id="double", kind=Kind.BACKEND, request="Write double(x).", secret=secret)
+    task = Task(id="double", domain="backend", request="Write double(x).", secret=secret)
     questions = ("Should it return 2 * x?", "Do you like cats?")
     episodes = [
         Episode(

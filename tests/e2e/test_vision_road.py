@@ -11,9 +11,9 @@ import pytest
 from learning import tiny_vision
 from models.hostile_server import HostileServer, in_thread
 from sweetrl.browser import WebAssets, find_browser
+from sweetrl.domains.sources import read_tasks
 from sweetrl.errors import UsageError
 from sweetrl.records import read_records
-from sweetrl.tasks.sources import read_tasks
 from sweetrl.types import CandidateSet, Episode, EpisodePair, TurnCredit
 
 SORRY = "<html><body><h1>Sorry</h1></body></html>"

@@ -1,9 +1,10 @@
 import msgspec
 import pytest
 
-from sweetrl.dialogue import rules
-from sweetrl.evaluation.fairness import REPLY_LIMIT, FairnessTally, assess_dialogue
-from sweetrl.types import BackendSecret, Ending, Episode, FrontendSecret, Kind, Metric, Reply, Task, Turn
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret
+from sweetrl.evaluation.fairness import FairnessTally, assess_dialogue
+from sweetrl.types import Ending, Episode, Metric, Reply, Task, Turn
 
 REQUEST = "Write a function that prices a parcel. The signature is: def price(weight)"
 SOURCE = """def price(weight):
@@ -12,7 +13,7 @@ SOURCE = """def price(weight):
     return 5 if weight <= 2 else 9
 """
 TASK = Task(
-    id="parcel", kind=Kind.BACKEND, request=REQUEST, secret=BackendSecret(SOURCE, {"test1": "price(1)"})
+    id="parcel", domain="backend", request=REQUEST, secret=BackendSecret(SOURCE, {"test1": "price(1)"})
 )
 
 
@@ -136,13 +137,9 @@ def test_a_reply_as_long_as_the_limit_was_cut(length: int, cut: bool) -> None:
     assert reply.cut is cut
 
 
-def test_the_limits_are_those_of_the_rules() -> None:
-    assert REPLY_LIMIT == rules.REPLY_CHARACTERS
-
-
 def test_a_design_has_its_own_limit_and_no_facts() -> None:
     task = Task(
-        id="p", kind=Kind.FRONTEND, request="A page", secret=FrontendSecret("<html><p>Hello</p></html>")
+        id="p", domain="frontend", request="A page", secret=FrontendSecret("<html><p>Hello</p></html>")
     )
     fairness = assess_dialogue(task, dialogue(("<html></html>", "x" * 999), ("?", "y" * 1000)))
     assert [reply.cut for reply in fairness.replies] == [False, True]

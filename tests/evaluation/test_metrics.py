@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.errors import DataError
 from sweetrl.evaluation.metrics import (
     Asking,
@@ -13,7 +14,7 @@ from sweetrl.evaluation.metrics import (
     useful_by_turn,
     useful_turns,
 )
-from sweetrl.types import BackendSecret, Ending, Episode, Failure, Kind, Metric, Reply, Task, Turn, Verdict
+from sweetrl.types import Ending, Episode, Failure, Metric, Reply, Task, Turn, Verdict
 
 TRACKER = FactTracker(
     facts=lambda task: frozenset(task.extra["facts"]),
@@ -23,7 +24,7 @@ TRACKER = FactTracker(
 
 def task(name: str, facts: str = "") -> Task:
     secret = BackendSecret(reference="def f(): ...", tests={"t": "f()"})
-    return Task(id=name, kind=Kind.BACKEND, request=name, secret=secret, extra={"facts": list(facts)})
+    return Task(id=name, domain="backend", request=name, secret=secret, extra={"facts": list(facts)})
 
 
 def episode(name: str, questions: str, *, attempt: int = 0, ending: Ending = Ending.ANSWERED) -> Episode:

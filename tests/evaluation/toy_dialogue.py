@@ -12,20 +12,8 @@ from statistics import fmean
 from sweetrl.dialogue.agents import ScriptedAgent
 from sweetrl.dialogue.collaborators import ScriptedCollaborator
 from sweetrl.dialogue.rules import ANSWER_MARKER, Rules
-from sweetrl.types import (
-    BackendSecret,
-    CandidateSet,
-    Ending,
-    Episode,
-    Kind,
-    Message,
-    Reply,
-    Role,
-    Task,
-    Turn,
-    Verdict,
-    digest,
-)
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.types import CandidateSet, Ending, Episode, Message, Reply, Role, Task, Turn, Verdict, digest
 
 RULES = Rules(turn_limit=4)
 FACTS = "abcd"
@@ -37,7 +25,7 @@ def task(number: int) -> Task:
     weights = [draw.random() for _ in FACTS]
     worth = {fact: weight / sum(weights) for fact, weight in zip(FACTS, weights, strict=True)}
     secret = BackendSecret(reference="def f(): ...", tests={"t": "f()"})
-    return Task(id=f"t{number}", kind=Kind.BACKEND, request="Go.", secret=secret, extra={"worth": worth})
+    return Task(id=f"t{number}", domain="backend", request="Go.", secret=secret, extra={"worth": worth})
 
 
 def speak(history: Sequence[Message], seed: int) -> str:

@@ -11,8 +11,9 @@ from sweetrl.dialogue.blame import UNREADABLE
 from sweetrl.dialogue.collaborators import ScriptedCollaborator
 from sweetrl.dialogue.rollout import roll_out
 from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.errors import CollaboratorError, MissingExtra, StageError, UsageError
-from sweetrl.types import BackendSecret, Ending, Episode, Failure, Kind, Message, Task, Verdict
+from sweetrl.types import Ending, Episode, Failure, Message, Task, Verdict
 
 gymnasium = pytest.importorskip("gymnasium", reason="needs the extra `gym`")
 
@@ -41,7 +42,7 @@ class LengthScorer:
 
 def task(name: str) -> Task:
     return Task(
-        id=name, kind=Kind.BACKEND, request=f"Do {name}.", secret=BackendSecret("def f(): ...", {"t": "f()"})
+        id=name, domain="backend", request=f"Do {name}.", secret=BackendSecret("def f(): ...", {"t": "f()"})
     )
 
 

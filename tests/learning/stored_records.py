@@ -7,24 +7,13 @@ from typing import Any
 
 import msgspec
 
-from sweetrl.types import (
-    BackendSecret,
-    Ending,
-    Episode,
-    EpisodePair,
-    Kind,
-    Reply,
-    Task,
-    Turn,
-    TurnPair,
-    Verdict,
-    digest,
-)
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.types import Ending, Episode, EpisodePair, Reply, Task, Turn, TurnPair, Verdict, digest
 
 
 def task(number: int) -> Task:
     secret = BackendSecret(reference=f"def f():\n    return {number}", tests={"one": "f()"})
-    return Task(id=f"t{number}", kind=Kind.BACKEND, request=request(number), secret=secret)
+    return Task(id=f"t{number}", domain="backend", request=request(number), secret=secret)
 
 
 def request(number: int) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from learning.stored_records import Records
 from models.tiny_llama import tiny_tokenizer
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.errors import DataError
 from sweetrl.learning.datasets import (
     Encoding,
@@ -16,7 +17,7 @@ from sweetrl.learning.datasets import (
     turn_pairs,
 )
 from sweetrl.learning.tokens import DialogueEncoder, EncodedSequence
-from sweetrl.types import BackendSecret, Ending, EpisodePair, Task, turn_id
+from sweetrl.types import Ending, EpisodePair, Task, turn_id
 
 TOKENIZER = tiny_tokenizer()
 ENCODING = Encoding(DialogueEncoder(TOKENIZER, max_tokens=512), system="Be kind.")

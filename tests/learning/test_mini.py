@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
+from sweetrl.domains.backend.mini_backend import make_tasks
+from sweetrl.domains.backend.mini_backend.corpus import VARIED, hold_dialogue
 from sweetrl.learning import mini
 from sweetrl.learning.mini_tokenizers import TEMPLATE
 from sweetrl.learning.muon import Muon, orthogonal
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.models.shipped import folder
-from sweetrl.tasks.mini_backend import make_tasks
-from sweetrl.tasks.mini_backend.corpus import VARIED, hold_dialogue
 from sweetrl.types import Message, Role
 
 TINY = mini.Size(width=16, layers=1, inner=32, heads=2, steps=6, tasks=60, batch=8)

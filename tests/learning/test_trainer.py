@@ -14,6 +14,7 @@ from learning.stored_records import Records
 from models.tiny_gemma2 import save_tiny_gemma2
 from models.tiny_llama import save_tiny_llama
 from sweetrl.critics import load_critic
+from sweetrl.domains.backend.domain import BACKEND
 from sweetrl.errors import DataError, TrainingError
 from sweetrl.learning.algorithms import default_settings, rft
 from sweetrl.learning.batches import collate
@@ -33,8 +34,6 @@ from sweetrl.learning.run_options import Housekeeping, Progress
 from sweetrl.learning.settings import CriticKind, LoraSettings
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.learning.trainer import train
-from sweetrl.prompts import privileged_prompt
-from sweetrl.types import Kind
 
 RECORDS = Records(6)
 SYSTEM = "Be kind."
@@ -51,7 +50,7 @@ def seed_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def examples(model: Path, method: str, *, branch: bool = True) -> Dataset:
     critic = method == "critic"
-    prompt = privileged_prompt(Kind.BACKEND)
+    prompt = BACKEND.prompts.privileged
     encoding = Encoding(
         DialogueEncoder(load_tokenizer(str(model)), max_tokens=512),
         system=SYSTEM,
@@ -75,7 +74,7 @@ def run(
     **changes: Any,
 ) -> TrainingCard:
     settings = default_settings(method, **{**QUICK, **changes})
-    prompt = privileged_prompt(Kind.BACKEND).text if method == "critic" else None
+    prompt = BACKEND.prompts.privileged.text if method == "critic" else None
     card = TrainingCard(model=str(model), settings=settings, system=SYSTEM, privileged_prompt=prompt)
     with RunFolder(folder) as claimed:
         card = claimed.claim(card)

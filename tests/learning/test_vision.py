@@ -13,6 +13,7 @@ from learning.tiny_vision import draw
 from sweetrl.critics import load_critic
 from sweetrl.critics.critic_type import CriticTools
 from sweetrl.critics.vision import VisionCritic
+from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import DataError, ModelError, UsageError
 from sweetrl.learning.algorithms import default_settings
 from sweetrl.learning.batches import Example, TokenBatch
@@ -29,18 +30,7 @@ from sweetrl.learning.vision import (
     VisionEncoding,
     collate_vision,
 )
-from sweetrl.types import (
-    Ending,
-    Episode,
-    EpisodePair,
-    FrontendSecret,
-    Kind,
-    Message,
-    Reply,
-    Role,
-    Task,
-    Turn,
-)
+from sweetrl.types import Ending, Episode, EpisodePair, Message, Reply, Role, Task, Turn
 
 ARCHITECTURES = sorted(tiny_vision.MADE)
 STORED = ("idefics", "llava")
@@ -55,7 +45,7 @@ pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 
 def task(colour: str) -> Task:
     page = FrontendSecret(f"<html>{colour}</html>")
-    return Task(id=colour, kind=Kind.FRONTEND, request="A shop.", secret=page)
+    return Task(id=colour, domain="frontend", request="A shop.", secret=page)
 
 
 def episode(colour: str, attempt: int) -> Episode:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pages.mutations import KINDS, Mutation, Node, body_of, mutate, parse
-from sweetrl.dialogue.differences import Aspect, Difference, differences, striking
+from sweetrl.domains.frontend.differences import Aspect, Difference, differences, striking
 from sweetrl.protocols import Renderer
 from sweetrl.types import Shot
 

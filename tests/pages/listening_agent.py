@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from sweetrl.dialogue.colours import colour_name
-from sweetrl.tasks.mini_frontend import BUSINESSES, DARK, LIGHT, PAGE_COLOURS, Design, page_of
+from sweetrl.domains.frontend.colours import colour_name
+from sweetrl.domains.frontend.mini_frontend import BUSINESSES, DARK, LIGHT, PAGE_COLOURS, Design, page_of
 from sweetrl.types import Message, Role
 
 HEX = {

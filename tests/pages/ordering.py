@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from pages.mutations import chain, reworded
+from sweetrl.domains.frontend.similarity import Similarity
 from sweetrl.protocols import Renderer
-from sweetrl.scoring.similarity import Similarity
 from sweetrl.types import Shot
 
 GRADES = (1, 2, 4, 8, 16)

@@ -1,11 +1,19 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sweetrl
 from sweetrl.dialogue.rules import ANSWER_MARKER, OUTPUT_MARKER
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.registry import BUILT_IN, find_domain
 from sweetrl.errors import ConfigError
-from sweetrl.prompts import Prompt, agent_prompt, collaborator_prompt, load, render, shipped
-from sweetrl.types import Kind
+from sweetrl.prompts import Prompt, load
+
+PACKAGE = Path(sweetrl.__file__).parent
+NAMES = sorted(BUILT_IN)
+DOMAINS = [find_domain(name) for name in NAMES]
 
 
 def test_a_field_is_filled_with_its_text() -> None:
@@ -36,45 +44,45 @@ def test_an_empty_prompt_is_refused() -> None:
         Prompt(" \n", source="mine.txt")
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"'agent-backed'; there are: agent-backend"):
-        load("agent-backed")
+def test_an_unknown_name_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"sweetrl.prompts has no prompt 'judge-pears'"):
+        load("judge-pears")
 
 
-def test_there_is_a_prompt_for_every_player_and_kind_and_no_other() -> None:
-    wanted = [agent_prompt(kind, single_turn=single) for kind in Kind for single in (False, True)]
-    wanted += [collaborator_prompt(kind) for kind in Kind]
-    wanted.append(collaborator_prompt(Kind.FRONTEND, pictures=True))
-    players = [name for name in shipped() if name.startswith(("agent-", "collaborator-"))]
-    assert sorted(prompt.source for prompt in wanted) == players
+def test_every_text_of_a_domain_is_a_prompt_of_it() -> None:
+    folders = {path.parent.parent.name: path.parent for path in PACKAGE.glob("domains/*/prompts/*.txt")}
+    for domain in DOMAINS:
+        used = {prompt.source for prompt in domain.prompts}
+        if domain.pictures is not None:
+            used |= {domain.pictures.collaborator_prompt.source, domain.pictures.privileged_prompt.source}
+        assert used == {path.stem for path in folders[domain.name].iterdir()}
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_agents_are_told_the_protocol_and_the_turn_limit_and_nothing_else(kind: Kind) -> None:
-    prompt = agent_prompt(kind)
+@pytest.mark.parametrize("domain", DOMAINS, ids=NAMES)
+def test_agents_are_told_the_protocol_and_the_turn_limit_and_nothing_else(domain: Domain) -> None:
+    prompt = domain.prompts.agent
     assert prompt.fields == {"turn_limit"}
     assert ANSWER_MARKER in prompt.text
     assert OUTPUT_MARKER in prompt.text
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_single_turn_agents_are_not_told_to_ask(kind: Kind) -> None:
-    prompt = agent_prompt(kind, single_turn=True)
+@pytest.mark.parametrize("domain", DOMAINS, ids=NAMES)
+def test_single_turn_agents_are_not_told_to_ask(domain: Domain) -> None:
+    prompt = domain.prompts.single_turn
     assert prompt.fields == frozenset()
     assert "cannot ask" in prompt.text
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_collaborators_are_given_the_reference_and_told_to_write_no_code(kind: Kind) -> None:
-    prompt = collaborator_prompt(kind)
+@pytest.mark.parametrize("domain", DOMAINS, ids=NAMES)
+def test_collaborators_are_given_the_reference_and_told_to_write_no_code(domain: Domain) -> None:
+    prompt = domain.prompts.collaborator
     assert {"problem_description", "hidden_information", "dialogue_history"} <= prompt.fields
     assert "don't know" in prompt.text
     assert "without code" in prompt.text
 
 
 def test_a_shipped_prompt_is_rendered_by_name() -> None:
-    text = render(
-        "collaborator-backend",
+    text = load("collaborator-backend", "sweetrl.domains.backend").render(
         problem_description="REQUEST",
         hidden_information="def f(): return {'a': {1}}",
         dialogue_history="Programmer: hello",

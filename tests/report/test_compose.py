@@ -1,11 +1,12 @@
 import pytest
 
 from report.samples import credit, episode, png, records, verdict
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.secret import FrontendSecret as Page
 from sweetrl.report import Run, compose
 from sweetrl.report.compose import choose_tasks, method_of, pairs
 from sweetrl.report.contents import Method, TaskScore
-from sweetrl.types import BackendSecret, Kind, Metric, Reply, Screenshots, Task, Turn
-from sweetrl.types import FrontendSecret as Page
+from sweetrl.types import Metric, Reply, Screenshots, Task, Turn
 
 
 def run(name, rewards, **more):
@@ -110,7 +111,7 @@ def test_tasks_with_credit_come_first():
 
 def test_examples_have_their_verdict_credit_and_reference():
     secret = BackendSecret("def double(x): ...", {"one": "double(2)"})
-    task = Task(id="a", kind=Kind.BACKEND, request="r", secret=secret)
+    task = Task(id="a", domain="backend", request="r", secret=secret)
     runs = [
         run("base", {"a": 0.3, "b": 1.0}, credit=credit("a", [0.5, -0.5]), tasks={"a": task}),
         run("sweet", {"a": 1.0, "b": 1.0}),
@@ -140,7 +141,7 @@ def test_pictures_come_by_their_hash_where_they_were_kept():
         | {"screenshots": Screenshots("wanted", "lost")}
     )
     kept = {"draft": png(3, 3), "wanted": png(4, 4)}
-    task = Task(id="page", kind=Kind.FRONTEND, request="r", secret=Page("<html>wanted</html>"))
+    task = Task(id="page", domain="frontend", request="r", secret=Page("<html>wanted</html>"))
     [example] = compose("t", [Run("base", [held], [judged], picture=kept.get, tasks={"page": task})]).examples
     assert example.pictures.reference == kept["wanted"]
     assert example.pictures.answer is None

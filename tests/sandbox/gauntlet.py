@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.more_attacks import ATTACKS, Attack
+from sweetrl.domains.backend.scorer import BackendScorer
+from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.sandbox import Isolation, Limits, Sandbox
-from sweetrl.scoring.backend import BackendScorer
-from sweetrl.types import BackendSecret, Ending, Episode, Kind, Task, Verdict
+from sweetrl.types import Ending, Episode, Task, Verdict
 
 SECRET = "SECRET-OF-THE-HOUSE"
 ENVIRONMENT_NAME = "SWEETRL_CANARY"
@@ -92,7 +93,7 @@ def _task(name: str, reference: str, calls: tuple[str, ...]) -> Task:
     tests = {f"test{number}": call for number, call in enumerate(calls, 1)}
     return Task(
         id=name,
-        kind=Kind.BACKEND,
+        domain="backend",
         request=f"Please write a function. The signature is: def {name}(value)",
         secret=BackendSecret(reference=reference, tests=tests),
     )

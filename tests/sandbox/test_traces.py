@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox.gauntlet import REFERENCES, judge, make_tasks
+from sweetrl.domains.backend.scorer import BackendScorer
 from sweetrl.sandbox import Limits, Program, Result, Returned, Sandbox, decode
-from sweetrl.scoring.backend import BackendScorer
 
 PROBE = """
 import fcntl, gc, json, os, random, re, resource, signal, sys, threading

@@ -127,10 +127,12 @@ def _names(folders: list[Path]) -> dict[Path, str]:
 
 
 def _label(outcome: str, run: _Run) -> str:
+    from sweetrl.domains.registry import domain_of_scorer
+
     if outcome in figures.LABELS:
         return figures.LABELS[outcome]
-    kind = "frontend" if any(name.startswith("frontend") for name in run.tally.scorers) else "backend"
-    return figures.REWARD_LABELS[kind]
+    domains = filter(None, map(domain_of_scorer, sorted(run.tally.scorers)))
+    return f"{next((domain.labels.reward for domain in domains), 'reward')}, %"
 
 
 def _mean(outcome: str, run: _Run) -> str:

@@ -15,12 +15,13 @@ from sweetrl.candidates.sample import stored_turns
 from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import GradingPrompt, Judging, open_critic
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.filling import Tally, fill, open_output, opened_models
 from sweetrl.cli.options import OutputOption
+from sweetrl.domains.dialogues import IMPORTED, read_dialogues, read_episodes
 from sweetrl.errors import UsageError
 from sweetrl.records import read_records
 from sweetrl.settings import CriticChoice
-from sweetrl.tasks.dialogues import PUBLISHED, read_dialogues, read_episodes
 from sweetrl.types import Episode, Task, TokenCredit, TurnCredit
 
 SAID_CHARACTERS = 100
@@ -34,6 +35,7 @@ def credit(
     output: OutputOption,
     settings: CriticChoice,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     tasks: Annotated[
         str | None,
         typer.Option("--tasks", metavar="TASKS", help="The tasks; published dialogues carry their own."),
@@ -80,7 +82,7 @@ class _Dialogues:
 
     def _refuse_ours(self) -> None:
         first = next(read_episodes(self.path))
-        if PUBLISHED not in first.extra:
+        if not first.extra.keys() & IMPORTED:
             raise UsageError(f"{self.path}: its episodes do not carry their tasks; give those with --tasks")
 
     def fingerprint(self) -> dict[str, str]:

@@ -25,15 +25,17 @@ from sweetrl.dialogue.building import Models, build_agent, build_collaborator, m
 from sweetrl.dialogue.guard import GuardedCollaborator
 from sweetrl.dialogue.rollout import Drafts, Progress, roll_out
 from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.leaks.detection import leaks_code
+from sweetrl.domains.registry import only_domain
+from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import UsageError
-from sweetrl.evaluation.leaks import leaks_code
 from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import RecordLog, open_log, unwritable
 from sweetrl.settings import BudgetSettings, DialogueSettings
-from sweetrl.tasks.sources import load_tasks
-from sweetrl.types import Ending, Episode, Kind, Task, episode_id
+from sweetrl.types import Ending, Episode, Task, episode_id
 
 NO_BUDGET = BudgetSettings()
 
@@ -85,13 +87,10 @@ def _endpoint_options(settings: DialogueSettings) -> EndpointOptions:
     )
 
 
-def load_one_kind(source: str) -> tuple[list[Task], Kind]:
-    """The tasks of a source and their kind, which the prompts depend on."""
+def load_one_domain(source: str) -> tuple[list[Task], Domain]:
+    """The tasks of a source and their domain, which the prompts depend on."""
     tasks = list(load_tasks(source).values())
-    kinds = {task.kind for task in tasks}
-    if len(kinds) > 1:
-        raise UsageError(f"{source}: has backend and frontend tasks; take them one after the other")
-    return tasks, kinds.pop()
+    return tasks, only_domain(tasks, source)
 
 
 # ---------------------------------------------------------------- running
@@ -106,18 +105,18 @@ async def hold(
     quiet: bool,
 ) -> "Summary":
     """Hold the dialogues that `output` lacks on the tasks of `source`."""
-    tasks, kind = load_one_kind(source)
+    tasks, domain = load_one_domain(source)
     meter = Meter()
     models = Models(_endpoint_options(settings), meter)
-    studio = BrowserSession(output / SCREENSHOTS, pictures=settings.show == "pictures")
+    session = BrowserSession(output / SCREENSHOTS, pictures=settings.show == "pictures")
     try:
         agent, of_agent = build_agent(
-            model_settings(settings.agent, budget.price_agent), kind, _rules(settings), models, tasks
+            model_settings(settings.agent, budget.price_agent), domain, _rules(settings), models, tasks
         )
         other = None
         if settings.collaborator is not None:
             other = model_settings(settings.collaborator, budget.price_collaborator)
-        collaborator, of_collaborator = build_collaborator(other, kind, tasks, models, studio)
+        collaborator, of_collaborator = build_collaborator(other, domain, tasks, models, session)
         if settings.rollout.guard:
             collaborator = GuardedCollaborator(collaborator, leaks_code)
         drafts, of_drafts = _drafts(settings, models)
@@ -136,7 +135,7 @@ async def hold(
             limits = _budget(budget, meter)
             return await _fill(log, settings, limits, tasks, agent, collaborator, drafts, meter, quiet=quiet)
     finally:
-        await studio.close()
+        await session.close()
         await models.close()
 
 

@@ -1,4 +1,4 @@
-"""`sweetrl episodes`: published dialogues in and out, and a dialogue to look at."""
+"""`sweetrl episodes`: published dialogues and chat logs in and out, and a dialogue to look at."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -16,16 +16,16 @@ from rich.text import Text
 
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag
-from sweetrl.errors import DataError, UsageError
-from sweetrl.records import IdSet, read_records, unwritable
-from sweetrl.tasks.dialogues import (
+from sweetrl.domains.dialogues import (
     block_order,
     published_line,
     published_verdict,
     read_dialogues,
     read_episodes,
 )
-from sweetrl.tasks.sources import load_tasks
+from sweetrl.domains.sources import load_tasks
+from sweetrl.errors import DataError, UsageError
+from sweetrl.records import IdSet, read_records, unwritable
 from sweetrl.types import Ending, Episode, Task, Verdict
 
 app = typer.Typer(
@@ -43,7 +43,9 @@ EpisodesArgument = Annotated[
 
 @app.command("import")
 def import_(
-    dialogues: Annotated[Path, typer.Argument(metavar="DIALOGUES", help="A file of published dialogues.")],
+    dialogues: Annotated[
+        Path, typer.Argument(metavar="DIALOGUES", help="Published dialogues or a chat log.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write in.")],
     *,
     tasks: Annotated[
@@ -53,10 +55,11 @@ def import_(
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Read published dialogues and write them as records.
+    """Read published dialogues or chat logs and write them as records.
 
+    A chat log has lines of {"messages": [...]} as OpenAI writes them, perhaps with a "reference" and an "outcome".
     Writes DIR/episodes.jsonl, DIR/tasks.jsonl with the tasks that the dialogues carry (unless --tasks is
-    given), and DIR/verdicts.jsonl if they carry rewards.
+    given), and DIR/verdicts.jsonl if they carry rewards or outcomes.
 
     Example:
         sweetrl episodes import dialogues.jsonl -o imported

@@ -10,17 +10,19 @@ from sweetrl import interrupts
 from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.dialogues import check, hold
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_of
 from sweetrl.cli.figures import metrics_table
-from sweetrl.cli.judging import Source, judge, opened_bench
+from sweetrl.cli.judging import Source, judge
 from sweetrl.cli.options import FolderOption, TasksOption
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.metrics import measure
 from sweetrl.evaluation.tracking import fact_tracker
 from sweetrl.experiments.layout import METRICS, SCREENSHOTS
 from sweetrl.records import read_card, read_records, write_atomically
 from sweetrl.settings import DialogueSettings, ScorerSettings, ScoringSettings
-from sweetrl.tasks.sources import load_tasks
-from sweetrl.types import Kind, RunMetrics, Task, Verdict
+from sweetrl.types import RunMetrics, Task, Verdict
 
 
 def evaluate(
@@ -30,6 +32,7 @@ def evaluate(
     scorer: ScorerSettings,
     scoring: ScoringSettings,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -45,21 +48,21 @@ def evaluate(
     silent = quiet or json
     interrupts.run(hold, settings, tasks, output, quiet=silent).tell(quiet=silent)
     known = load_tasks(tasks)
-    kind = _scored(known, output, scorer, scoring.turn_cost, silent=silent)
+    about = _scored(known, output, scorer, scoring.turn_cost, silent=silent)
     run = _metrics(known, output, settings.rollout.turn_limit)
     write_atomically(output / METRICS, msgspec.json.format(msgspec.json.encode(run)) + b"\n")
-    _report(run, kind, output, json=json, quiet=quiet)
+    _report(run, about, output, json=json, quiet=quiet)
 
 
 def _scored(
     tasks: dict[str, Task], folder: Path, scorer: ScorerSettings, turn_cost: float, *, silent: bool
-) -> Kind:
-    """Score the dialogues of a folder; the kind of the tasks."""
+) -> Domain:
+    """Score the dialogues of a folder; the domain of the tasks."""
     dialogues = Source(tasks, None, folder / "episodes.jsonl")
-    total, kind = dialogues.validate()
-    with opened_bench(kind, scorer, screenshots=folder / SCREENSHOTS) as bench:
+    total, domain = dialogues.validate()
+    with domain.open_scoring(scorer, screenshots=folder / SCREENSHOTS) as bench:
         judge(dialogues, total, folder / "verdicts.jsonl", bench, turn_cost=turn_cost, silent=silent)
-    return kind
+    return domain
 
 
 def _metrics(tasks: dict[str, Task], folder: Path, turn_limit: int) -> RunMetrics:
@@ -76,12 +79,12 @@ def _metrics(tasks: dict[str, Task], folder: Path, turn_limit: int) -> RunMetric
     )
 
 
-def _report(run: RunMetrics, kind: Kind, folder: Path, *, json: bool, quiet: bool) -> None:
+def _report(run: RunMetrics, domain: Domain, folder: Path, *, json: bool, quiet: bool) -> None:
     """Show the metrics; dialogues that failed or are unscored end the command with exit code 1."""
     if json:
         console.print_json({"output": str(folder / METRICS), "metrics": run})
     elif not quiet:
-        console.results().print(metrics_table(run, kind))
+        console.results().print(metrics_table(run, domain))
     if run.failed or run.unscored:
         console.note(
             f"{run.failed} dialogues failed, {run.unscored} are unscored; rerun the same command to do them again"

@@ -10,11 +10,12 @@ from rich.table import Table
 
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.figures import percent, percent_interval
+from sweetrl.domains.dialogues import read_episodes
+from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.fairness import DialogueFairness, FairnessReport, FairnessTally, assess_dialogue
 from sweetrl.records import read_records
-from sweetrl.tasks.dialogues import read_episodes
-from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import Ending, Task, Verdict
 
 WORST = 5
@@ -41,6 +42,7 @@ def fairness(
         Path, typer.Option("--episodes", metavar="EPISODES", help="Ours, or published dialogues.")
     ],
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     verdicts: Annotated[
         Path | None,
         typer.Option("--verdicts", metavar="VERDICTS", help="Show success too, with and without leaks."),

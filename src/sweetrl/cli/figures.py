@@ -2,7 +2,8 @@
 
 from rich.table import Table
 
-from sweetrl.types import Kind, Metric, RunMetrics
+from sweetrl.domains.domain import Domain
+from sweetrl.types import Metric, RunMetrics
 
 NOTHING = "-"
 """In place of a figure that rests on nothing."""
@@ -15,7 +16,6 @@ LABELS = {
     "repeats": "repeated questions",
     "premature": "premature answers, %",
 }
-REWARD_LABELS = {"backend": "tests passed, %", "frontend": "likeness, %"}
 LEAKS = "leaking_dialogues"
 
 
@@ -39,7 +39,7 @@ def percent_with_interval(metric: Metric) -> str:
     return NOTHING if metric.value is None else f"{percent(metric)} ({percent_interval(metric)})"
 
 
-def metrics_table(run: RunMetrics, kind: Kind) -> Table:
+def metrics_table(run: RunMetrics, domain: Domain) -> Table:
     """The figures of a run, one row each."""
     title = f"{run.dialogues} dialogues on {run.tasks} tasks, {run.failed} failed, {run.unscored} unscored"
     if run.broke_off or run.unanswered:
@@ -49,7 +49,7 @@ def metrics_table(run: RunMetrics, kind: Kind) -> Table:
     for heading in ("mean", "95 % interval", "of"):
         table.add_column(heading, justify="right")
     successes = ("success", "success_failures_as_zero")
-    labels = {name: LABELS[name] for name in successes} | {"reward": REWARD_LABELS[kind]} | LABELS
+    labels = {name: LABELS[name] for name in successes} | {"reward": f"{domain.labels.reward}, %"} | LABELS
     for name, label in labels.items():
         if name in run.metrics:
             _add_row(table, label, run.metrics[name])

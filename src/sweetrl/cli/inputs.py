@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from sweetrl.domains.dialogues import distinct_episodes
+from sweetrl.domains.sources import load_tasks
 from sweetrl.records import unreadable
-from sweetrl.tasks.dialogues import distinct_episodes
-from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import Episode, Task
 
 
@@ -28,7 +28,7 @@ def fingerprint(path: Path) -> str:
 
 def fingerprint_of_tasks(tasks: Iterable[Task]) -> str:
     """Of the tasks' content, in whatever file and order."""
-    lines = sorted(msgspec.json.encode((task.id, task.kind, task.request, task.secret)) for task in tasks)
+    lines = sorted(msgspec.json.encode((task.id, task.domain, task.request, task.secret)) for task in tasks)
     content = hashlib.sha256(b"\n".join(lines)).hexdigest()
     return f"{len(lines)} tasks {content[:16]}"
 

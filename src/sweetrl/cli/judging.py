@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +12,15 @@ import msgspec
 from sweetrl import interrupts
 from sweetrl.cli import console
 from sweetrl.cli.answers import read_answers
-from sweetrl.cli.studio import FrontendBench
-from sweetrl.cli.workers import BackendSandboxes, backend_sandboxes
+from sweetrl.domains.dialogues import read_episodes
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.registry import find_domain
+from sweetrl.domains.scoring import ScoringBackend
 from sweetrl.errors import DataError, UsageError
+from sweetrl.evaluation.batches import score_in_order
+from sweetrl.evaluation.turn_cost import PricedScorer
 from sweetrl.records import IdSet, RecordLog, open_log
-from sweetrl.scoring.batches import score_in_order
-from sweetrl.scoring.turn_cost import PricedScorer
-from sweetrl.settings import ScorerSettings
-from sweetrl.tasks.dialogues import read_episodes
-from sweetrl.types import Episode, Kind, Task, Verdict, digest
-
-Bench = BackendSandboxes | FrontendBench
-"""What it takes to score the tasks of one kind."""
-
-
-def opened_bench(
-    kind: Kind, settings: ScorerSettings, *, screenshots: Path | None
-) -> AbstractContextManager[Bench]:
-    """The bench for tasks of a kind, as long as the block lasts; it keeps pictures in `screenshots`, if given."""
-    if kind == "frontend":
-        return nullcontext(FrontendBench(settings.similarity, settings.workers, screenshots))
-    return backend_sandboxes(settings)
+from sweetrl.types import Episode, Task, Verdict, digest
 
 
 class Source:
@@ -54,16 +42,17 @@ class Source:
         for episode in episodes:
             yield self.tasks[episode.task_id], episode
 
-    def validate(self) -> tuple[int, Kind]:
-        """Read everything once; how many there are, and of which kind. Nothing is written before this."""
-        seen, kinds = IdSet(), set()
+    def validate(self) -> tuple[int, Domain]:
+        """Read everything once; how many there are, and of which domain. Nothing is written before this."""
+        seen, domains = IdSet(), set()
         for task, episode in self:
-            kinds.add(task.kind)
+            domains.add(task.domain)
             if not seen.add(episode.id):
                 raise DataError(f"{episode.id} is there twice", path=self._answers or self._episodes)
-        if len(kinds) > 1:
-            raise UsageError("backend and frontend answers are scored one after the other; split the file")
-        return len(seen), kinds.pop()
+        if len(domains) > 1:
+            both = " and ".join(sorted(domains))
+            raise UsageError(f"{both} answers are scored one after the other; split the file")
+        return len(seen), find_domain(domains.pop())
 
 
 def _open_verdicts(path: Path, config: dict[str, Any]) -> RecordLog[Verdict]:
@@ -79,7 +68,7 @@ def _open_verdicts(path: Path, config: dict[str, Any]) -> RecordLog[Verdict]:
 
 
 def judge(
-    source: Source, total: int, output: Path, bench: Bench, *, turn_cost: float = 0.0, silent: bool
+    source: Source, total: int, output: Path, bench: ScoringBackend, *, turn_cost: float = 0.0, silent: bool
 ) -> dict[str, float]:
     """Score what is not yet in the output; how much that was, and how fast."""
     config = {**bench.settings, "tasks": _digest(source.tasks)}
@@ -106,7 +95,7 @@ def judge(
 
 async def _append_verdicts(
     source: Source,
-    bench: Bench,
+    bench: ScoringBackend,
     turn_cost: float,
     log: RecordLog[Verdict],
     advance: Callable[[int], None],

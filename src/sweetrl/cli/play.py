@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sweetrl import interrupts
+from sweetrl.browser.session import BrowserSession
 from sweetrl.cli import console
+from sweetrl.cli.domains import DomainOption
 from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
 from sweetrl.errors import SandboxError, UsageError
 from sweetrl.experiments.layout import SCREENSHOTS
@@ -16,6 +18,7 @@ from sweetrl.experiments.layout import SCREENSHOTS
 if TYPE_CHECKING:
     from sweetrl.browser.session import BrowserSession
     from sweetrl.dialogue.people import Terminal
+    from sweetrl.domains.domain import Domain
     from sweetrl.protocols import Agent, Collaborator
     from sweetrl.records import RecordLog
     from sweetrl.types import Episode, Sampling, Task, Verdict
@@ -35,6 +38,7 @@ def play(
         Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write episodes.jsonl in.")
     ],
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="MODEL", help="Who the agent is, if you are not.")
     ] = None,
@@ -82,27 +86,27 @@ async def _play(seat: Seat, other: str, source: str, task_id: str | None, output
     from sweetrl.browser.session import BrowserSession
     from sweetrl.cli.dialogues import open_episodes
     from sweetrl.dialogue.people import PersonLeft
+    from sweetrl.domains.sources import load_tasks
     from sweetrl.models import EndpointOptions, Meter
-    from sweetrl.tasks.sources import load_tasks
 
     tasks = load_tasks(source)
     models = Models(EndpointOptions(), Meter())
     # Nobody is shown pictures but those who can see.
-    studio = None if other.startswith("scripted:") else BrowserSession(output / SCREENSHOTS)
+    session = None if other.startswith("scripted:") else BrowserSession(output / SCREENSHOTS)
     try:
         with open_episodes(output, "play", {"as": seat, "other": other, "seed": seed}) as log:
             task, attempt = _choose(tasks, task_id, log, source)
-            agent, collaborator = _seated(seat, other, task, models, studio)
+            agent, collaborator = _seated(seat, other, task, models, session)
             episode = await _hold(task, attempt, agent, collaborator, seed)
             log.append(episode.id, episode)
             log.finish()
-        await _conclude(task, episode, log.path, source, studio)
+        await _conclude(task, episode, log.path, source, session)
     except PersonLeft:
         console.note("you left; nothing was recorded")
     finally:
         await models.close()
-        if studio is not None:
-            await studio.close()
+        if session is not None:
+            await session.close()
 
 
 def _choose(
@@ -125,18 +129,19 @@ def _choose(
 
 
 def _seated(
-    seat: Seat, other: str, task: "Task", models: Models, studio: "BrowserSession | None"
+    seat: Seat, other: str, task: "Task", models: Models, session: "BrowserSession | None"
 ) -> "tuple[Agent, Collaborator]":
-    from sweetrl.dialogue.collaborators import COLLABORATOR_SAMPLING
     from sweetrl.dialogue.people import PersonAgent, PersonCollaborator
     from sweetrl.dialogue.rules import Rules
+    from sweetrl.domains.registry import domain_of
+    from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
     from sweetrl.types import Sampling
 
     if seat is Seat.AGENT:
         player = _player(other, COLLABORATOR_SAMPLING)
         person = PersonAgent(_terminal(), _read_file)
-        return person, build_collaborator(player, task.kind, [task], models, studio)[0]
-    agent, _ = build_agent(_player(other, Sampling()), task.kind, Rules(), models)
+        return person, build_collaborator(player, domain_of(task), [task], models, session)[0]
+    agent, _ = build_agent(_player(other, Sampling()), domain_of(task), Rules(), models)
     return agent, PersonCollaborator(_terminal())
 
 
@@ -179,15 +184,18 @@ async def _hold(
 
 
 async def _conclude(
-    task: "Task", episode: "Episode", path: Path, source: str, studio: "BrowserSession | None"
+    task: "Task", episode: "Episode", path: Path, source: str, session: "BrowserSession | None"
 ) -> None:
     """Say how it ended; a breakdown of the other side is the exit code."""
+    from sweetrl.domains.registry import domain_of
+
     if episode.failure is not None:
         console.note(f"{episode.id} broke down: {episode.failure.kind}: {episode.failure.message}")
         raise typer.Exit(1)
     console.note(f"{episode.id}: {episode.ending.replace('_', ' ')}; recorded in {path}")
+    domain = domain_of(task)
     try:
-        verdict = await _score(task, episode, studio)
+        verdict = await _score(domain, task, episode, path.parent / SCREENSHOTS, session)
     except SandboxError as error:
         console.note(f"not scored: {error}")
         return
@@ -197,30 +205,17 @@ async def _conclude(
         )
         return
     passed = sum(check.outcome == "passed" for check in verdict.checks)
-    asked = "hidden tests passed" if task.kind == "backend" else "aspects of the wanted page met"
-    console.note(f"reward {verdict.reward:.2f}: {passed} of {len(verdict.checks)} {asked}")
+    console.note(f"reward {verdict.reward:.2f}: {passed} of {len(verdict.checks)} {domain.labels.checks}")
 
 
-async def _score(task: "Task", episode: "Episode", studio: "BrowserSession | None") -> "Verdict | None":
+async def _score(
+    domain: "Domain", task: "Task", episode: "Episode", pictures: Path, session: "BrowserSession | None"
+) -> "Verdict | None":
     """A verdict, where it takes no more than was there for the dialogue."""
-    if task.kind == "backend":
-        return _run_tests(task, episode)
-    if studio is None:
+    from sweetrl.settings import ScorerSettings
+
+    if domain.scoring is None or (domain.pictures is not None and session is None):
         return None
-    from sweetrl.scoring.frontend import FrontendScorer
-    from sweetrl.scoring.layout import LayoutSimilarity
-
-    scorer = FrontendScorer(studio.renderer, studio.pool, LayoutSimilarity(), keep=studio.keep)
-    return await scorer.score(task, episode)
-
-
-def _run_tests(task: "Task", episode: "Episode") -> "Verdict":
-    from sweetrl.sandbox import Sandbox
-    from sweetrl.scoring.backend import BackendScorer
-
-    with Sandbox() as sandbox:
-        scorer = BackendScorer(sandbox)
-        try:
-            return scorer.judge(task, episode)
-        finally:
-            scorer.close()
+    with domain.scoring(ScorerSettings(workers=1), pictures) as backend:
+        async with backend.opened() as scorer:
+            return await scorer.score(task, episode)

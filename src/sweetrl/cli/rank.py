@@ -7,13 +7,14 @@ from sweetrl.candidates.rank import rank_candidates
 from sweetrl.cli import inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.critics import Judging, open_critic
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.filling import Tally, fill, fill_at_once, open_output, opened_models
 from sweetrl.cli.options import CandidatesOption, EpisodesOption, OutputOption, TasksOption
+from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.credit import ranked_by_values
 from sweetrl.experiments.pipeline import VALUES
 from sweetrl.records import read_records
 from sweetrl.settings import RankSettings
-from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import CandidateSet, TurnValues
 
 
@@ -24,6 +25,7 @@ def rank(
     output: OutputOption,
     settings: RankSettings,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sweetrl.browser.session import BrowserSession
+from sweetrl.domains.registry import domain_of
 from sweetrl.errors import DataError, PageError, RenderError
 from sweetrl.records import write_atomically
-from sweetrl.types import FrontendSecret, digest
+from sweetrl.types import digest
 
 if TYPE_CHECKING:
     from sweetrl.types import Task
@@ -21,7 +22,7 @@ class References:
         """Without a `folder` pictures are kept until it is closed."""
         self._own = None if folder is not None else tempfile.TemporaryDirectory(prefix="sweetrl-")
         self._folder = folder or Path(self._own.name if self._own else "")
-        self._studio = BrowserSession()
+        self._session = BrowserSession()
 
     def path(self, task: "Task") -> Path:
         """Where the picture of a task's reference is, once it is made."""
@@ -32,7 +33,7 @@ class References:
         path = self.path(task)
         if not path.exists():
             try:
-                shot = await self._studio.renderer.render(_page(task))
+                shot = await self._session.renderer.render(_page(task))
             except PageError as error:
                 raise RenderError(f"the reference of {task.id} cannot be shown: {error}") from error
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,7 @@ class References:
 
     async def close(self) -> None:
         """End the browsers, and remove what nobody else will need."""
-        await self._studio.close()
+        await self._session.close()
         if self._own is not None:
             self._own.cleanup()
 
@@ -59,8 +60,7 @@ async def make_references(tasks: "Iterable[Task]", folder: Path) -> References:
 
 
 def _page(task: "Task") -> str:
-    if not isinstance(task.secret, FrontendSecret):
-        raise DataError(
-            f"task {task.id} is a {task.kind} task; a critic that sees judges frontend tasks only"
-        )
-    return task.secret.page
+    domain = domain_of(task)
+    if domain.pictures is None:
+        raise DataError(f"task {task.id} is a {task.domain} task; a critic that sees needs pages to look at")
+    return domain.pictures.page(domain.secret_of(task))

@@ -3,6 +3,7 @@
 from sweetrl import interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.dialogues import check, hold
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.options import FolderOption, TasksOption
 from sweetrl.settings import BudgetSettings, DialogueSettings
 
@@ -13,6 +14,7 @@ def rollout(
     settings: DialogueSettings,
     budget: BudgetSettings,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:

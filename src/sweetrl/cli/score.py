@@ -6,20 +6,24 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from sweetrl import interrupts
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.figures import percent_with_interval
-from sweetrl.cli.judging import Bench, Source, judge, opened_bench
+from sweetrl.cli.judging import Source, judge
 from sweetrl.cli.options import TasksOption
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.scoring import ScoringBackend
+from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.fairness import FairnessReport
 from sweetrl.evaluation.scores import Summary, summarise
 from sweetrl.evaluation.wins import win_rate
 from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.records import read_records
 from sweetrl.settings import ScorerSettings, ScoringSettings
-from sweetrl.tasks.sources import load_tasks
-from sweetrl.types import Kind, Task, Verdict
+from sweetrl.types import Task, Verdict
 
 AnswersOption = Annotated[
     Path | None, typer.Option("--answers", help='Lines of {"task_id": ..., "answer": ...}.')
@@ -53,6 +57,7 @@ def score(
     settings: ScorerSettings,
     scoring: ScoringSettings,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     answers: AnswersOption = None,
     episodes: EpisodesOption = None,
     screenshots: ScreenshotsFlag = True,
@@ -71,21 +76,21 @@ def score(
     """
     known = load_tasks(tasks)
     source = Source(known, answers, episodes)
-    total, kind = source.validate()
+    total, about = source.validate()
     rivals = None if against is None else list(read_records(against, Verdict))
     silent = quiet or json
     pictures = output.parent / SCREENSHOTS if screenshots else None
-    with opened_bench(kind, settings, screenshots=pictures) as bench:
+    with about.open_scoring(settings, screenshots=pictures) as bench:
         speed = judge(source, total, output, bench, turn_cost=scoring.turn_cost, silent=silent)
         judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
         defective = _defective(judged, bench, silent=silent) if check else None
     fairness = None if episodes is None else fairness_of(known, episodes, output)
-    _report(output, kind, speed | {"answers": total}, defective, fairness, rivals, json=json, quiet=quiet)
+    _report(output, about, speed | {"answers": total}, defective, fairness, rivals, json=json, quiet=quiet)
 
 
 def _report(
     output: Path,
-    kind: Kind,
+    domain: Domain,
     speed: dict[str, float],
     defective: list[str] | None,
     fairness: FairnessReport | None,
@@ -102,8 +107,7 @@ def _report(
         report = {"output": str(output), **speed, "all": summary, "fairness": fairness, "win_rate": wins}
         console.print_json(report | {"without_defective_tasks": sound, "defective_tasks": defective})
     elif not quiet:
-        reward = "likeness" if kind == "frontend" else "tests passed"
-        _print_tables(summary, sound, defective or [], speed, reward=reward)
+        _print_tables(summary, sound, defective or [], speed, reward=domain.labels.reward)
         if fairness is not None:
             console.messages().print(fairness_table(fairness))
         if wins is not None:
@@ -115,11 +119,11 @@ def _report(
         raise typer.Exit(1)
 
 
-def _defective(tasks: dict[str, Task], bench: Bench, *, silent: bool) -> list[str]:
+def _defective(tasks: dict[str, Task], bench: ScoringBackend, *, silent: bool) -> list[str]:
     """The ids of the tasks that have a defect."""
     with console.progress("checking tasks", len(tasks), quiet=silent) as advance:
-        found = bench.find_defects(tasks.values(), advance)
-        return [task_id for task_id, defects in found if defects]
+        found = interrupts.run(bench.find_defects, tasks.values(), advance)
+        return [task_id for task_id, defects in found.items() if defects]
 
 
 def _print_tables(

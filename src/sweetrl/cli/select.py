@@ -10,9 +10,9 @@ import typer
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.outputs import write_lines
+from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import DataError, UsageError
 from sweetrl.records import LineDecoder, read_lines, unwritable
-from sweetrl.tasks.sources import load_tasks
 
 
 def select(

@@ -15,16 +15,16 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from sweetrl import interrupts
 from sweetrl.cli import console, outputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.studio import FrontendBench
-from sweetrl.cli.workers import backend_sandboxes
+from sweetrl.cli.domains import DomainOption
+from sweetrl.domains.registry import all_domains, domain_of, find_domain
+from sweetrl.domains.scoring import Defect
+from sweetrl.domains.sources import load_tasks, read_tasks
 from sweetrl.errors import DataError, UsageError
-from sweetrl.scoring.defects import Defect
-from sweetrl.settings import SandboxSettings
-from sweetrl.tasks.colbench import published_line
-from sweetrl.tasks.sources import GENERATORS, load_tasks, read_tasks
-from sweetrl.types import BackendSecret, Kind, Task
+from sweetrl.settings import SandboxSettings, ScorerSettings
+from sweetrl.types import Task
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -43,6 +43,7 @@ def import_(
     source: SourceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     n: Annotated[int | None, typer.Option("--n", min=1, help="Of websight: this many rows.")] = None,
     split: Annotated[str, typer.Option("--split", help="Of websight: which split.")] = "train",
     dataset: Annotated[
@@ -60,7 +61,7 @@ def import_(
     """
     encode = Encoder().encode
     if source == "websight":
-        from sweetrl.tasks.websight import DATASET, read_websight
+        from sweetrl.domains.frontend.websight import DATASET, read_websight
 
         outputs.refuse_existing(output, replace=force)
         tasks = read_websight(split=split, count=n, source=dataset or DATASET)
@@ -89,8 +90,9 @@ def make(
     Example:
         sweetrl tasks make mini-backend --n 50 --split test -o tasks.jsonl
     """
-    if name not in GENERATORS:
-        raise UsageError(f"there is no generator {name!r}; there is {', '.join(sorted(GENERATORS))}")
+    generators = sorted(each for domain in all_domains() for each in domain.generators)
+    if name not in generators:
+        raise UsageError(f"there is no generator {name!r}; there is {', '.join(generators)}")
     encode = Encoder().encode
     tasks = read_tasks(f"{name}:{split}:{n}:{seed}")
     _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)
@@ -101,17 +103,25 @@ def export(
     source: SourceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", help="The file to write.")],
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Write tasks in the published ColBench format.
+    """Write tasks in the published format of their domain, which is ColBench's for backend and frontend tasks.
 
     Tasks that came from a published file are written as they were there, byte for byte.
 
     Example:
         sweetrl tasks export tasks.jsonl -o published.jsonl
     """
-    _write(read_tasks(source), output, published_line, force=force, json=json)
+    _write(read_tasks(source), output, _published_line, force=force, json=json)
+
+
+def _published_line(task: Task) -> bytes:
+    write = domain_of(task).published_line
+    if write is None:
+        raise UsageError(f"task {task.id}: {task.domain} tasks have no published format")
+    return write(task)
 
 
 @app.command()
@@ -122,6 +132,7 @@ def check(
         typer.Option("-o", "--output", help="Write the tasks without defects to this tasks.jsonl."),
     ] = None,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     settings: SandboxSettings,
     force: ForceFlag = False,
     quiet: QuietFlag = False,
@@ -151,14 +162,14 @@ def check(
 def _find_defects(
     known: dict[str, Task], settings: SandboxSettings, advance: Callable[[int], None]
 ) -> Iterator[tuple[str, list[Defect]]]:
-    """The defects of each task: first of those with code, then of those with pages."""
-    backend = [task for task in known.values() if task.kind is Kind.BACKEND]
-    frontend = [task for task in known.values() if task.kind is Kind.FRONTEND]
-    if backend:
-        with backend_sandboxes(settings) as sandboxes:
-            yield from sandboxes.find_defects(backend, advance)
-    if frontend:
-        yield from FrontendBench("layout", settings.workers).find_defects(frontend, advance)
+    """The defects of each task, one domain after the other."""
+    options = ScorerSettings(workers=settings.workers, mode=settings.mode, isolation=settings.isolation)
+    for name in sorted({task.domain for task in known.values()}):
+        scoring = find_domain(name).scoring
+        if scoring is not None:
+            tasks = [task for task in known.values() if task.domain == name]
+            with scoring(options, None) as bench:
+                yield from interrupts.run(bench.find_defects, tasks, advance).items()
 
 
 def _print_defects(known: dict[str, Task], defects: dict[str, list[Defect]], output: Path | None) -> None:
@@ -189,6 +200,7 @@ def show(
     source: SourceArgument,
     task_id: Annotated[str | None, typer.Argument(metavar="ID", help="One task, by its id.")] = None,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     n: Annotated[int, typer.Option("--n", min=1, help="How many tasks, from the first one on.")] = 1,
     secret: Annotated[
         bool, typer.Option("--secret", help="Also what the agent may not see: reference and tests, or page.")
@@ -224,30 +236,23 @@ def _find(tasks: Iterable[Task], task_id: str, source: str) -> Task:
 def _described(task: Task, *, secret: bool) -> dict[str, Any]:
     """The task as JSON; of a published line even the unused fields repeat the reference, so they go too."""
     fields: dict[str, Any] = to_builtins(task)
-    return fields if secret else {key: fields[key] for key in ("id", "kind", "split", "request")}
+    return fields if secret else {key: fields[key] for key in ("id", "domain", "split", "request")}
 
 
 def _panels(task: Task, *, secret: bool) -> Iterator[RenderableType]:
-    title = " · ".join(filter(None, (task.id, task.kind, task.split)))
+    title = " · ".join(filter(None, (task.id, task.domain, task.split)))
     yield Panel(
         Text(_shown(task.request)), title=Text(_shown(title)), title_align="left", border_style="cyan"
     )
     if not secret:
         return
-    if isinstance(task.secret, BackendSecret):
-        yield _secret_panel("reference", task.secret.reference, "python")
-        yield _secret_panel("tests", _tests_as_code(task.secret.tests), "python")
-    else:
-        yield _secret_panel("page", task.secret.page, "html")
+    for part in domain_of(task).parts_of(task):
+        yield _secret_panel(*part)
 
 
 def _secret_panel(title: str, code: str, language: str) -> RenderableType:
     body = Syntax(_shown(code), language, word_wrap=True, background_color="default")
     return Panel(body, title=title, title_align="left", border_style="red")
-
-
-def _tests_as_code(tests: dict[str, str]) -> str:
-    return "\n".join(f"{call}  # {name}" for name, call in tests.items())
 
 
 def _shown(text: str) -> str:

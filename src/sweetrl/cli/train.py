@@ -7,13 +7,14 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.cli.domains import PromptDomainOption
 from sweetrl.cli.groups import DocumentedCommand
 from sweetrl.cli.options import AgentPrompt, option_of
 from sweetrl.errors import MissingExtra
@@ -93,11 +94,6 @@ INPUTS: Mapping[InputName, tuple[Any, str, str]] = {
 }
 """Type and option of each input, and an example."""
 
-DomainOption = Annotated[
-    Literal["backend", "frontend"] | None,
-    typer.Option("--kind", help="Whose prompt the agent gets, if --agent-prompt gives none."),
-]
-
 
 def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
@@ -114,7 +110,7 @@ def parameters_of(algorithm: Algorithm) -> Iterator[inspect.Parameter]:
             else _keyword(given, Annotated[kind | None, told], None)
         )
     if not ("tasks" in algorithm.reads and algorithm.reads["tasks"].required):
-        yield _keyword("domain", DomainOption, None)
+        yield _keyword("domain", PromptDomainOption, None)
     for name, own in algorithm.hyperparameters.items():
         told = typer.Option(f"--{name.replace('_', '-')}", help=own.help)
         yield _keyword(name, Annotated[type(own.default), told], own.default)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from sweetrl import interrupts
 from sweetrl.cli import console, inputs
-from sweetrl.cli.candidates import refuse_other_kind
+from sweetrl.cli.candidates import refuse_other_domain
 from sweetrl.cli.train_progress import shown
 from sweetrl.dialogue.building import read_prompt
-from sweetrl.errors import DataError, UsageError
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.registry import DEFAULT, find_domain, only_domain
+from sweetrl.errors import UsageError
 from sweetrl.learning.algorithm import Algorithm, Records
 from sweetrl.learning.algorithms import default_settings
 from sweetrl.learning.checkpoints import REFERENCES, RunFolder, TrainingCard, timestamp, training_versions
@@ -21,9 +23,9 @@ from sweetrl.learning.run_options import Housekeeping, Progress
 from sweetrl.learning.settings import TRAINING_NAMES, LoraSettings, TrainingSettings
 from sweetrl.learning.trainer import train as train_model
 from sweetrl.models.local.network import no_progress_bars
-from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
+from sweetrl.prompts import Prompt, agent_instructions
 from sweetrl.records import read_records
-from sweetrl.types import EpisodePair, Kind, Task, TurnPair, Verdict
+from sweetrl.types import EpisodePair, Task, TurnPair, Verdict
 
 if TYPE_CHECKING:
     from sweetrl.cli.train import Common
@@ -40,15 +42,15 @@ def train(algorithm: Algorithm, common: "Common", values: dict[str, Any]) -> Non
     settings = {name: value for name, value in values.items() if name not in (*algorithm.reads, *PROMPTS)}
     algorithm.check(settings, given)
     tasks = inputs.tasks_or_none(given.get("tasks"))
-    kind = _kind(values.get("domain"), tasks, given.get("tasks"))
+    domain = _domain(values.get("domain"), tasks, given.get("tasks"))
     run = Run(common, algorithm, settings, given, tasks)
     prompt, picture = None, None
     if algorithm.privileged:
         vision = settings.get("vision", False)
-        prompt = _privileged_prompt(kind, inputs.path_of(values["prompt"]), given["tasks"], vision=vision)
+        prompt = _privileged_prompt(domain, inputs.path_of(values["prompt"]), given["tasks"], vision=vision)
         picture = _rendered(common, given["pairs"], tasks or {}) if vision else None
     run.train(
-        system=_system(common, kind, common.agent_prompt, given.get("episodes")),
+        system=_system(common, domain, common.agent_prompt, given.get("episodes")),
         prompt=None if settings.get("no_reference") else prompt,
         picture=picture,
     )
@@ -69,35 +71,28 @@ def _records(given: dict[str, Any], tasks: dict[str, Task] | None) -> Records:
 # ---------------------------------------------------------------- prompts
 
 
-def _kind(asked: str | None, tasks: dict[str, Task] | None, source: str | None) -> Kind:
+def _domain(asked: str | None, tasks: dict[str, Task] | None, source: str | None) -> Domain:
     """What the dialogues are about."""
-    if asked is not None:
-        return Kind(asked)
-    return Kind.BACKEND if tasks is None else _only_kind(tasks, str(source))
+    if asked is None and tasks is not None:
+        return only_domain(tasks.values(), str(source))
+    return find_domain(asked or DEFAULT)
 
 
-def _only_kind(tasks: dict[str, Task], source: str) -> Kind:
-    kinds = {task.kind for task in tasks.values()}
-    if len(kinds) > 1:
-        raise DataError(
-            f"{source}: holds backend and frontend tasks; a model learns one kind, split the file"
-        )
-    return kinds.pop()
-
-
-def _system(common: "Common", kind: Kind, prompt_file: Path | None, episodes: Path | None) -> str:
+def _system(common: "Common", domain: Domain, prompt_file: Path | None, episodes: Path | None) -> str:
     """The prompt that the agent has when it is sampled from."""
     if prompt_file is None and episodes is not None:
-        refuse_other_kind(episodes, "frontend" if kind == Kind.FRONTEND else "backend")
-    prompt = read_prompt(prompt_file) or agent_prompt(kind)
+        refuse_other_domain(episodes, domain.name)
+    prompt = read_prompt(prompt_file) or domain.prompts.agent
     return agent_instructions(prompt, turn_limit=common.turn_limit)
 
 
-def _privileged_prompt(kind: Kind, prompt_file: Path | None, source: str, *, vision: bool) -> Prompt:
+def _privileged_prompt(domain: Domain, prompt_file: Path | None, source: str, *, vision: bool) -> Prompt:
     """What a critic is told of the reference."""
-    if vision and kind is not Kind.FRONTEND:
-        raise UsageError(f"{source}: has backend tasks, and nothing to see; leave out --vision")
-    prompt = read_prompt(prompt_file) or privileged_prompt(kind, pictures=vision)
+    if vision and domain.pictures is None:
+        raise UsageError(f"{source}: has {domain.name} tasks, and nothing to see; leave out --vision")
+    pictures = domain.pictures if vision else None
+    shipped = domain.prompts.privileged if pictures is None else pictures.privileged_prompt
+    prompt = read_prompt(prompt_file) or shipped
     fields = [] if vision else ["hidden_information"]
     prompt.check(needed=fields, offered=fields)
     return prompt

@@ -10,18 +10,20 @@ from sweetrl import interrupts
 from sweetrl.browser.session import BrowserSession
 from sweetrl.cli import inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.dialogues import load_one_kind
+from sweetrl.cli.dialogues import load_one_domain
+from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.filling import Tally, fill, open_output, opened_models
-from sweetrl.cli.judging import Bench, opened_bench
 from sweetrl.cli.options import CandidatesOption, EpisodesOption, OutputOption, TasksOption
 from sweetrl.dialogue.building import build_agent, build_collaborator, model_settings
 from sweetrl.dialogue.rules import Rules
 from sweetrl.dialogue.values import Crossroads, value_turns
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.scoring import ScoringBackend
 from sweetrl.errors import DataError
 from sweetrl.records import read_records
 from sweetrl.seeds import derive_seed
 from sweetrl.settings import ScorerSettings, ValueSettings, recorded
-from sweetrl.types import CandidateSet, Episode, Kind, Task, TurnValues
+from sweetrl.types import CandidateSet, Episode, Task, TurnValues
 
 
 def values(
@@ -32,6 +34,7 @@ def values(
     settings: ValueSettings,
     scorer: ScorerSettings,
     *,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
@@ -46,7 +49,7 @@ def values(
         --agent mini --collaborator colleague --turns 50 -o values.jsonl
     """
     source = _Source.read(tasks, episodes, candidates).drawn(settings.turns, settings.seed)
-    with opened_bench(source.kind, scorer, screenshots=None) as bench:
+    with source.domain.open_scoring(scorer) as bench:
         tally = interrupts.run(_replay, settings, output, source, bench, quiet=quiet)
     tally.report(json=json, quiet=quiet)
 
@@ -56,14 +59,14 @@ class _Source:
     """The turns to value."""
 
     tasks: dict[str, Task]
-    kind: Kind
+    domain: Domain
     episodes: dict[str, Episode]
     candidates: list[CandidateSet]
     fingerprints: dict[str, str]
 
     @classmethod
     def read(cls, source: str, episodes: Path, candidates: Path) -> "_Source":
-        listed, kind = load_one_kind(source)
+        listed, domain = load_one_domain(source)
         tasks = {task.id: task for task in listed}
         drawn = [each for each in read_records(candidates, CandidateSet) if each.outputs]
         fingerprints = {
@@ -71,7 +74,7 @@ class _Source:
             "episodes": inputs.fingerprint(episodes),
             "candidates": inputs.fingerprint(candidates),
         }
-        return cls(tasks, kind, inputs.load_episodes(episodes, tasks), drawn, fingerprints)
+        return cls(tasks, domain, inputs.load_episodes(episodes, tasks), drawn, fingerprints)
 
     def drawn(self, turns: int | None, seed: int) -> "_Source":
         """Some of the turns. More of them include fewer, so that a file can be extended."""
@@ -93,17 +96,17 @@ def _unranked(drawn: CandidateSet) -> CandidateSet:
 
 
 async def _replay(
-    settings: ValueSettings, output: Path, source: _Source, bench: Bench, *, quiet: bool
+    settings: ValueSettings, output: Path, source: _Source, bench: ScoringBackend, *, quiet: bool
 ) -> Tally:
     """Add the values that the file `output` lacks."""
     rules = Rules(turn_limit=settings.play.turn_limit)
-    studio, tally = BrowserSession(pictures=settings.show == "pictures"), Tally(output, "turns")
+    session, tally = BrowserSession(pictures=settings.show == "pictures"), Tally(output, "turns")
     tasks = list(source.tasks.values())
     try:
         async with opened_models(tally) as models, bench.opened() as scorer:
-            agent, of_agent = build_agent(model_settings(settings.agent), source.kind, rules, models, tasks)
+            agent, of_agent = build_agent(model_settings(settings.agent), source.domain, rules, models, tasks)
             other = model_settings(settings.collaborator)
-            collaborator, of_other = build_collaborator(other, source.kind, tasks, models, studio)
+            collaborator, of_other = build_collaborator(other, source.domain, tasks, models, session)
             config = recorded(settings) | source.fingerprints | of_agent | of_other | bench.settings
             with open_output(output, TurnValues, command="values", config=config, quiet=quiet) as log:
                 valued = value_turns(
@@ -119,5 +122,5 @@ async def _replay(
                 )
                 await fill(log, valued, tally, total=len(source.candidates), quiet=quiet)
     finally:
-        await studio.close()
+        await session.close()
     return tally

@@ -12,11 +12,12 @@ from statistics import fmean
 
 from sweetrl import prompts
 from sweetrl.critics.critic_type import CriticTools, CriticType
+from sweetrl.domains.registry import reference_text
 from sweetrl.errors import ModelError
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel
 from sweetrl.seeds import derive_seed
-from sweetrl.types import BackendSecret, Message, Role, Sampling, Task, digest
+from sweetrl.types import Message, Role, Sampling, Task, digest
 
 ROUNDS = 2
 """Each candidate meets twice as many others: 16 candidates take 64 requests, all against all would take 240."""
@@ -100,7 +101,7 @@ class JudgeCritic:
     async def _ask(self, prompt: Prompt, task: Task, history: Sequence[Message], **material: str) -> str:
         fields = {
             "problem_description": task.request,
-            "hidden_information": _reference(task),
+            "hidden_information": reference_text(task),
             "dialogue_history": _transcript(history),
             **material,
         }
@@ -155,11 +156,6 @@ def _last_line(pattern: re.Pattern[str], reply: str) -> Iterator[re.Match[str]]:
     lines = reply.strip().splitlines()
     if lines and (match := pattern.fullmatch(lines[-1])):
         yield match
-
-
-def _reference(task: Task) -> str:
-    secret = task.secret
-    return secret.reference if isinstance(secret, BackendSecret) else secret.page
 
 
 def _transcript(history: Sequence[Message]) -> str:

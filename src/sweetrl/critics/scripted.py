@@ -2,15 +2,13 @@
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sweetrl.critics.critic_type import CriticType
+from sweetrl.domains.domain import Opinion
+from sweetrl.domains.registry import all_domains, reference_text
 from sweetrl.errors import UsageError
-from sweetrl.tasks import mini_backend
-from sweetrl.types import BackendSecret, Message, Task
-
-Opinion = Callable[[Task, Sequence[Message], str], float]
-"""(task, history, output) -> its advantage."""
+from sweetrl.types import Message, Task
 
 _WORD = re.compile(r"[a-z]{3,}|\d+")
 
@@ -34,8 +32,7 @@ class ScriptedCritic:
 
 def overlap(task: Task, history: Sequence[Message], output: str) -> float:
     """Which share of the output's words that nobody has used yet are words of the reference."""
-    secret = task.secret
-    reference = _words(secret.reference if isinstance(secret, BackendSecret) else secret.page)
+    reference = _words(reference_text(task))
     fresh = _words(output).difference(*(_words(message.text) for message in history))
     return len(fresh & reference) / len(fresh) if fresh else 0.0
 
@@ -44,16 +41,15 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-CRITICS: dict[str, Opinion] = {"overlap": overlap, mini_backend.NAME: mini_backend.turn_worth}
-"""The second is an oracle, for tasks of that benchmark alone."""
-
-
 def critic_named(name: str) -> ScriptedCritic:
-    """The critic that ships under `name`."""
-    if name in CRITICS:
-        return ScriptedCritic(CRITICS[name], name=f"scripted:{name}")
-    close = difflib.get_close_matches(name, CRITICS, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(CRITICS))}"
+    """The critic `overlap`, or the oracle that a domain has under `name`, for tasks that it knows alone."""
+    critics: dict[str, Opinion] = {"overlap": overlap}
+    for domain in all_domains():
+        critics |= domain.oracles
+    if name in critics:
+        return ScriptedCritic(critics[name], name=f"scripted:{name}")
+    close = difflib.get_close_matches(name, critics, n=1)
+    hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(critics))}"
     raise UsageError(f"there is no scripted critic '{name}'; {hint}")
 
 

@@ -5,11 +5,12 @@ from typing import Any
 from sweetrl.critics.batched import Reading
 from sweetrl.critics.critic_type import CriticTools, CriticType
 from sweetrl.critics.log_ratio import LogRatioCritic
+from sweetrl.domains.registry import domain_of
 from sweetrl.errors import UsageError
 from sweetrl.learning.critic_cards import tell_secret
 from sweetrl.learning.settings import Normalisation
 from sweetrl.models import parse_spec
-from sweetrl.prompts import Prompt, agent_instructions, agent_prompt, privileged_prompt
+from sweetrl.prompts import Prompt, agent_instructions
 
 UNBOUNDED_CONTEXT = 16384
 """Tokens that are read by a model which names no bound (paper, section 5)."""
@@ -34,8 +35,8 @@ def load_zero_shot_critic(path: str, *, privileged: Prompt | None = None) -> Zer
     window = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     reading = Reading(
         load_encoder(path, window or UNBOUNDED_CONTEXT),
-        lambda task: agent_instructions(agent_prompt(task.kind)),
-        lambda task: tell_secret(privileged or privileged_prompt(task.kind), task),
+        lambda task: agent_instructions(domain_of(task).prompts.agent),
+        lambda task: tell_secret(privileged or domain_of(task).prompts.privileged, task),
     )
     told = "" if privileged is None else privileged.text
     name = critic_name(f"zero:hf:{path}", told, model)

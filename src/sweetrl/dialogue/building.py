@@ -14,19 +14,14 @@ if TYPE_CHECKING:
     from sweetrl.browser.session import BrowserSession
     from sweetrl.dialogue.background import Closable
     from sweetrl.dialogue.rules import Rules
+    from sweetrl.domains.domain import Domain
     from sweetrl.models import EndpointOptions, Meter, Price
     from sweetrl.prompts import Prompt
     from sweetrl.protocols import Agent, ChatModel, Collaborator
     from sweetrl.settings import PlayerSettings
-    from sweetrl.types import Kind, Task
+    from sweetrl.types import Task
 
 REPLAY = "replay:"
-DESIGNERS = {"designer": False, "designer:quote": True}
-"""The scripted designer, and whether it may tell the reference's words."""
-COLLEAGUE = "colleague"
-"""The scripted collaborator of mini-backend."""
-YARDSTICKS = ("mini-oracle", "mini-random")
-"""Scripted agents that show what can be reached on mini-backend, and what chance reaches."""
 
 
 @dataclass(frozen=True)
@@ -80,98 +75,71 @@ class Models:
 
 
 def build_agent(
-    player: ModelSettings, kind: "Kind", rules: "Rules", models: Models, tasks: "Sequence[Task]" = ()
+    player: ModelSettings, domain: "Domain", rules: "Rules", models: Models, tasks: "Sequence[Task]" = ()
 ) -> "tuple[Agent, dict[str, Any]]":
-    """The agent, and what of it shapes an episode. Only yardsticks are told of the tasks."""
+    """The agent, and what of it shapes an episode. Only scripted baselines are told of the tasks."""
     from sweetrl.dialogue.agents import ModelAgent
-    from sweetrl.prompts import agent_prompt
 
-    if player.spec in YARDSTICKS:
-        return _yardstick(player, rules, tasks)
-
-    prompt = read_prompt(player.prompt_file) or agent_prompt(kind, single_turn=rules.single_turn)
+    if _is_scripted(player, domain, "agent"):
+        agent: Agent = domain.agents[player.spec](tasks, rules.turn_limit)
+        return agent, {"agent": agent.name}
+    shipped = domain.prompts.single_turn if rules.single_turn else domain.prompts.agent
+    prompt = read_prompt(player.prompt_file) or shipped
     agent = ModelAgent(models.of(player), prompt, player.sampling, turn_limit=rules.turn_limit)
     return agent, _described("agent", agent.name, player, prompt)
 
 
-def _yardstick(
-    player: ModelSettings, rules: "Rules", tasks: "Sequence[Task]"
-) -> "tuple[Agent, dict[str, Any]]":
-    from sweetrl.dialogue.colleague import OracleProgrammer, RandomProgrammer
+def _is_scripted(player: ModelSettings, domain: "Domain", role: str) -> bool:
+    """Whether the domain has a script of this name; refuses that of another domain, and a prompt for it."""
+    from sweetrl.domains.registry import all_domains
 
+    if player.spec not in getattr(domain, f"{role}s"):
+        for other in all_domains():
+            if player.spec in getattr(other, f"{role}s"):
+                raise UsageError(f"the {role} {player.spec} is for {other.name} tasks only")
+        return False
     if player.prompt_file is not None:
-        raise UsageError(f"{player.spec} takes no prompt; leave out --agent-prompt")
-    oracle = player.spec == OracleProgrammer.name
-    agent = OracleProgrammer(tasks) if oracle else RandomProgrammer(rules.turn_limit)
-    return agent, {"agent": agent.name}
+        raise UsageError(f"{player.spec} takes no prompt; leave out --{role}-prompt")
+    return True
 
 
 def build_collaborator(
     player: ModelSettings | None,
-    kind: "Kind",
+    domain: "Domain",
     tasks: "list[Task]",
     models: Models,
-    studio: "BrowserSession | None" = None,
+    session: "BrowserSession | None" = None,
 ) -> "tuple[Collaborator, dict[str, Any]]":
     """The collaborator, and what of it shapes an episode; None makes one who is never asked.
 
-    Without a `studio` nobody is shown pages as pictures.
+    Without a `session` nobody is shown pages as pictures.
     """
+    from sweetrl.browser.session import BrowserSession
     from sweetrl.dialogue.collaborators import ModelCollaborator, ScriptedCollaborator
-    from sweetrl.prompts import collaborator_prompt
 
     if player is None:
         return ScriptedCollaborator([], name="none"), {"collaborator": "none"}
     if player.spec.startswith(REPLAY):
         return _replayed(player, tasks)
-    if player.spec == COLLEAGUE:
-        return _colleague(player)
-    if player.spec in DESIGNERS:
-        return _designer(player, kind, studio)
-    if kind == "frontend" and studio is not None and studio.pictures:
-        return _seeing(player, kind, models, studio)
-    prompt = read_prompt(player.prompt_file) or collaborator_prompt(kind)
-    collaborator = ModelCollaborator(models.of(player), prompt, kind=kind, sampling=player.sampling)
-    return collaborator, _described("collaborator", collaborator.name, player, prompt)
-
-
-def _colleague(player: ModelSettings) -> "tuple[Collaborator, dict[str, Any]]":
-    from sweetrl.dialogue.colleague import ScriptedColleague
-
-    if player.prompt_file is not None:
-        raise UsageError("the colleague takes no prompt; leave out --collaborator-prompt")
-    return ScriptedColleague(), {"collaborator": COLLEAGUE}
-
-
-def _designer(
-    player: ModelSettings, kind: "Kind", studio: "BrowserSession | None"
-) -> "tuple[Collaborator, dict[str, Any]]":
-    from sweetrl.dialogue.designer import ScriptedDesigner
-
-    if kind != "frontend" or studio is None:
-        raise UsageError("the designer plays the collaborator in rollouts of frontend tasks only")
-    if player.prompt_file is not None:
-        raise UsageError("the designer takes no prompt; leave out --collaborator-prompt")
-    designer = ScriptedDesigner(studio.renderer, quote=DESIGNERS[player.spec], keep=studio.keep)
-    return designer, {"collaborator": designer.name}
-
-
-def _seeing(
-    player: ModelSettings, kind: "Kind", models: Models, studio: "BrowserSession"
-) -> "tuple[Collaborator, dict[str, Any]]":
-    from sweetrl.dialogue.vision import VisionCollaborator
-    from sweetrl.prompts import collaborator_prompt
-
-    prompt = read_prompt(player.prompt_file) or collaborator_prompt(kind, pictures=True)
-    collaborator = VisionCollaborator(
-        models.of(player), prompt, studio.renderer, sampling=player.sampling, keep=studio.keep
-    )
+    collaborator: Collaborator
+    if _is_scripted(player, domain, "collaborator"):
+        collaborator = domain.collaborators[player.spec](session or BrowserSession())
+        return collaborator, {"collaborator": collaborator.name}
+    model, own, sampling = models.of(player), read_prompt(player.prompt_file), player.sampling
+    if domain.pictures is not None and session is not None and session.pictures:
+        prompt = own or domain.pictures.collaborator_prompt
+        collaborator = domain.pictures.collaborator(
+            model, prompt, session.renderer, sampling=sampling, keep=session.keep
+        )
+    else:
+        prompt = own or domain.prompts.collaborator
+        collaborator = ModelCollaborator(model, prompt, domain=domain, sampling=sampling)
     return collaborator, _described("collaborator", collaborator.name, player, prompt)
 
 
 def _replayed(player: ModelSettings, tasks: "list[Task]") -> "tuple[Collaborator, dict[str, Any]]":
     from sweetrl.dialogue.collaborators import ReplayedCollaborator
-    from sweetrl.tasks.dialogues import read_episodes
+    from sweetrl.domains.dialogues import read_episodes
 
     if player.prompt_file is not None:
         raise UsageError("a replayed collaborator takes no prompt; leave out --collaborator-prompt")
@@ -200,13 +168,14 @@ def _described(role: str, name: str, player: ModelSettings, prompt: "Prompt") ->
 
 def read_prompt(path: Path | None) -> "Prompt | None":
     """The prompt in a user's own file, or one that ships by its name, if one is given."""
-    from sweetrl.prompts import Prompt, load, shipped
+    from sweetrl.domains.registry import find_prompt
+    from sweetrl.prompts import Prompt
     from sweetrl.records import unreadable
 
     if path is None:
         return None
-    if str(path) in shipped():
-        return load(str(path))
+    if (shipped := find_prompt(str(path))) is not None:
+        return shipped
     try:
         return Prompt(path.read_text(encoding="utf-8"), source=path.name)
     except OSError as error:

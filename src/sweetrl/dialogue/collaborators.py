@@ -1,23 +1,16 @@
 """Collaborators: the person's side of a dialogue, played by a model, a script or a recording."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 
-from sweetrl.dialogue import rules
 from sweetrl.dialogue.blame import readable
-from sweetrl.errors import CollaboratorError, NoReplyError, WordsError
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING, spoken_reply, transcript
+from sweetrl.errors import CollaboratorError, WordsError
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel
-from sweetrl.types import BackendSecret, Episode, Kind, Message, Reply, Role, Sampling, Task, digest
+from sweetrl.types import Episode, Message, Reply, Role, Sampling, Task, digest
 
-COLLABORATOR_SAMPLING = Sampling(temperature=0.0, max_tokens=512)
-"""Temperature 0 is the paper's; 512 tokens are more than the rules keep of a reply."""
-
-_AGENT_LABELS = {Kind.BACKEND: "Programmer", Kind.FRONTEND: "Designer"}
-_OFFERED = {
-    Kind.BACKEND: {"problem_description", "hidden_information", "dialogue_history"},
-    Kind.FRONTEND: {"problem_description", "hidden_information", "dialogue_history", "current_page"},
-}
+_OFFERED = {"problem_description", "hidden_information", "dialogue_history"}
 
 
 class ModelCollaborator:
@@ -28,13 +21,14 @@ class ModelCollaborator:
     """
 
     def __init__(
-        self, model: ChatModel, prompt: Prompt, *, kind: Kind, sampling: Sampling = COLLABORATOR_SAMPLING
+        self, model: ChatModel, prompt: Prompt, *, domain: Domain, sampling: Sampling = COLLABORATOR_SAMPLING
     ) -> None:
-        """`kind` is that of all tasks it will be asked about."""
-        prompt.check(needed={"hidden_information", "dialogue_history"}, offered=_OFFERED[kind])
+        """`domain` is that of all tasks it will be asked about."""
+        offered = _OFFERED.union(domain.collaborator_fields(()))
+        prompt.check(needed={"hidden_information", "dialogue_history"}, offered=offered)
         self._model = model
         self._prompt = prompt
-        self._kind = kind
+        self._domain = domain
         self._sampling = sampling
 
     @property
@@ -49,53 +43,18 @@ class ModelCollaborator:
         return Reply(spoken_reply(completion.text))
 
     def _view(self, task: Task, history: Sequence[Message]) -> Message:
-        if task.kind is not self._kind:
-            raise CollaboratorError(f"a collaborator for {self._kind} tasks was given a {task.kind} task")
+        if task.domain != self._domain.name:
+            raise CollaboratorError(
+                f"a collaborator for {self._domain.name} tasks was given a {task.domain} task"
+            )
         fields = {
             "problem_description": task.request,
-            "hidden_information": _reference(task),
-            "dialogue_history": transcript(history, task.kind),
-            "current_page": _current_page(history),
+            "hidden_information": self._domain.reference(task.secret),
+            "dialogue_history": transcript(history, self._domain),
+            **self._domain.collaborator_fields(history),
         }
         used = {name: text for name, text in fields.items() if name in self._prompt.fields}
         return Message(Role.USER, self._prompt.render(**used))
-
-
-_THOUGHT_END = "</think>"
-_SPECIAL_TOKEN = re.compile(r"<\|[^|<>]{1,40}\|>|</?s>|<(?:pad|eos|bos|unk|(?:start|end)_of_turn)>")
-
-
-def spoken_reply(text: str) -> str:
-    """What a model that plays the collaborator says, without its thought, which may quote the reference.
-
-    `NoReplyError` where that is nothing: white space, special tokens, or a thought without an end.
-    """
-    said = text.rpartition(_THOUGHT_END)[2]
-    words = "" if said.lstrip().startswith("<think>") else _SPECIAL_TOKEN.sub("", said)
-    if not any(each.isprintable() and not each.isspace() for each in words):
-        raise NoReplyError("the model that plays the collaborator said nothing", kind="no_content")
-    return said
-
-
-def _reference(task: Task) -> str:
-    return task.secret.reference if isinstance(task.secret, BackendSecret) else task.secret.page
-
-
-def _current_page(history: Sequence[Message]) -> str:
-    said = [message.text for message in history if message.role is Role.ASSISTANT]
-    return rules.last_page(said) or "(nothing has been shown yet)"
-
-
-def transcript(history: Sequence[Message], kind: Kind) -> str:
-    """A dialogue as text for its collaborator, who is `You`."""
-    labels = {Role.USER: "You", Role.ASSISTANT: _AGENT_LABELS[kind]}
-    lines = []
-    for message in history:
-        text = message.text
-        if kind is Kind.FRONTEND and message.role is Role.ASSISTANT:
-            text = rules.without_page(text, "(a draft of the page)")
-        lines.append(f"{labels[message.role]}: {text}")
-    return "\n".join(lines)
 
 
 Script = Callable[[Task, Sequence[Message], int], str]

@@ -17,6 +17,7 @@ from sweetrl.dialogue import rules as game
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.blame import cause, reply_or_excuse
 from sweetrl.dialogue.rules import Conclusion, Rules
+from sweetrl.domains.registry import domain_of
 from sweetrl.errors import UsageError, WordsError
 from sweetrl.protocols import Collaborator
 from sweetrl.records import without_surrogates
@@ -83,7 +84,7 @@ class Dialogue:
         self._refuse_if_over()
         text = without_surrogates(output)
         turn = Turn(text, game.spoken(text), unfinished=isinstance(output, Unfinished), trouble=trouble)
-        ended = game.conclude(self.task.kind, [*self._said(), turn.said], self._rules)
+        ended = game.conclude(domain_of(self.task), [*self._said(), turn.said], self._rules)
         if ended is not None:
             return self._end(turn, ended)
         self._unanswered, self._failure = turn, None
@@ -104,7 +105,7 @@ class Dialogue:
     def break_off(self, error: WordsError) -> Conclusion:
         """The agent cannot go on because of its own words: it says nothing, and what it has said is the answer."""
         self._refuse_if_over()
-        ended = game.broken_off(self.task.kind, self._said())
+        ended = game.broken_off(domain_of(self.task), self._said())
         return self._end(Turn("", "", unfinished=True, trouble=f"agent: {error.kind}"), ended)
 
     def fail(self, stage: str, error: BaseException) -> Episode:
@@ -121,7 +122,7 @@ class Dialogue:
             ended = Conclusion(Ending.FAILED, None)
             turns = turns if self._unanswered is None else [*turns, self._unanswered]
         elif ended is None:
-            ended = game.broken_off(self.task.kind, self._said())
+            ended = game.broken_off(domain_of(self.task), self._said())
         return Episode(
             task_id=self.task.id,
             attempt=self._attempt,
@@ -139,7 +140,7 @@ class Dialogue:
         history = [*self._history, Message(Role.ASSISTANT, turn.said)]
         seed = self.seed_of("collaborator")
         reply = await reply_or_excuse(self._collaborator, self.task, history, seed=seed)
-        return replace(reply, text=game.cut_reply(without_surrogates(reply.text), self.task.kind))
+        return replace(reply, text=game.cut_reply(without_surrogates(reply.text), domain_of(self.task)))
 
     def _end(self, turn: Turn, conclusion: Conclusion) -> Conclusion:
         self._conclusion = conclusion

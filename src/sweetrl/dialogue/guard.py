@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from sweetrl.dialogue import rules
+from sweetrl.domains.registry import domain_of
 from sweetrl.protocols import Collaborator
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Message, Reply, Task
@@ -44,7 +45,7 @@ class GuardedCollaborator:
                 task, asked, seed=seed if retry == 0 else derive_seed(seed, retry)
             )
             # What is cut off cannot leak.
-            if not self._leaks(task, history, rules.cut_reply(reply.text, task.kind)):
+            if not self._leaks(task, history, rules.cut_reply(reply.text, domain_of(task))):
                 return reply
             self.leaks_stopped += 1
         self.refusals += 1

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sweetrl.dialogue import rules
+from sweetrl.domains.registry import domain_of
 from sweetrl.errors import ConfigError, UsageError
-from sweetrl.types import BackendSecret, Message, Reply, Role, Task
+from sweetrl.types import Message, Reply, Role, Task
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -133,17 +134,13 @@ class PersonCollaborator:
             self._introduce(task)
         self._terminal.show("agent", history[-1].text, style="magenta")
         text = self._terminal.ask("Your reply, in plain words:")
-        limit = rules.REPLY_CHARACTERS[task.kind]
+        limit = domain_of(task).reply_limit
         if len(text) > limit:
             self._terminal.note(f"(the agent sees the first {limit} of your {len(text)} characters)")
         return Reply(text)
 
     def _introduce(self, task: Task) -> None:
         self._terminal.show("request", task.request, style="cyan")
-        if isinstance(task.secret, BackendSecret):
-            self._terminal.show(
-                "reference: for your eyes only", task.secret.reference, style="red", language="python"
-            )
-        else:
-            self._terminal.show("page: for your eyes only", task.secret.page, style="red", language="html")
+        title, text, language = domain_of(task).parts_of(task)[0]
+        self._terminal.show(f"{title}: for your eyes only", text, style="red", language=language)
         self._terminal.note(HELP)

@@ -1,8 +1,8 @@
 """The rules of the game (paper, section 4), each a pure function of text.
 
 An agent speaks at most ten times. What stands before `OUTPUT:` is a thought that nobody else sees. It ends
-the dialogue by saying `I WANT TO ANSWER:`; otherwise its last message (backend) or the last page it showed
-(frontend) is the answer. A collaborator's reply is cut to a fixed length.
+the dialogue by saying `I WANT TO ANSWER:`. What of its words is the answer, and the length that a collaborator's
+reply is cut to, depends on the domain.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,22 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from sweetrl.outputs import ANSWER_MARKER, OUTPUT_MARKER, find_page, marked_answer, page_span, spoken
+from sweetrl.domains.domain import Domain
+from sweetrl.outputs import (
+    ANSWER_MARKER,
+    OUTPUT_MARKER,
+    find_page,
+    last_page,
+    marked_answer,
+    spoken,
+    without_page,
+)
 from sweetrl.prompts import TURN_LIMIT
-from sweetrl.types import Ending, Kind
+from sweetrl.types import Ending
 
 __all__ = [
     "ANSWER_MARKER",
     "OUTPUT_MARKER",
-    "REPLY_CHARACTERS",
     "Conclusion",
     "Rules",
     "broken_off",
@@ -29,8 +37,6 @@ __all__ = [
     "spoken",
     "without_page",
 ]
-
-REPLY_CHARACTERS = {Kind.BACKEND: 400, Kind.FRONTEND: 1000}
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -49,37 +55,23 @@ class Conclusion(NamedTuple):
     answer: str | None
 
 
-def cut_reply(text: str, kind: Kind) -> str:
+def cut_reply(text: str, domain: Domain) -> str:
     """The part of a collaborator's reply that the agent gets to see."""
-    return text.strip()[: REPLY_CHARACTERS[kind]]
+    return text.strip()[: domain.reply_limit]
 
 
-def without_page(said: str, placeholder: str) -> str:
-    """The message with its page replaced, for readers who see the page itself."""
-    span = page_span(said)
-    return said if span is None else said[: span[0]] + placeholder + said[span[1] :]
-
-
-def last_page(said: Sequence[str]) -> str | None:
-    """The last page shown in a dialogue."""
-    return next((page for text in reversed(said) if (page := find_page(text))), None)
-
-
-def conclude(kind: Kind, said: Sequence[str], rules: Rules) -> Conclusion | None:
+def conclude(domain: Domain, said: Sequence[str], rules: Rules) -> Conclusion | None:
     """How the dialogue ends with the last thing that the agent said; None if it goes on."""
-    marked = marked_answer(said[-1])
-    if marked is not None or rules.single_turn:
+    if rules.single_turn or marked_answer(said[-1]) is not None:
         ending = Ending.ANSWERED
     elif len(said) >= rules.turn_limit:
         ending = Ending.TURN_LIMIT
     else:
         return None
-    if kind is Kind.FRONTEND:
-        return Conclusion(ending, last_page(said))
-    return Conclusion(ending, said[-1] if marked is None else marked)
+    return Conclusion(ending, domain.answer(said))
 
 
-def broken_off(kind: Kind, said: Sequence[str]) -> Conclusion:
+def broken_off(domain: Domain, said: Sequence[str]) -> Conclusion:
     """How a dialogue ends in which the agent cannot go on: as if what it has said were all that it may say."""
-    ended = conclude(kind, said, Rules(turn_limit=1)) if said else None
+    ended = conclude(domain, said, Rules(turn_limit=1)) if said else None
     return Conclusion(Ending.BROKE_OFF, None if ended is None else ended.answer)

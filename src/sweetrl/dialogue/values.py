@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sweetrl.dialogue import rules as game
 from sweetrl.dialogue.rollout import Opening, hold_dialogues
 from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.registry import domain_of
 from sweetrl.errors import ConfigError, DataError
 from sweetrl.protocols import Agent, Collaborator, Scorer
 from sweetrl.seeds import derive_seed
@@ -139,7 +140,7 @@ def _openings(turn: Crossroads, rules: Rules, replays: int, seed: int) -> Iterat
     past = episode.turns[: candidates.turn]
     for output in dict.fromkeys(candidates.outputs):
         said = [*(each.said for each in past), game.spoken(output)]
-        ends = game.conclude(task.kind, said, rules) is not None
+        ends = game.conclude(domain_of(task), said, rules) is not None
         own_seed = derive_seed(seed, candidates.id, digest(output), "replay")
         for replay in range(1 if ends else replays):
             yield Opening(task, replay, own_seed, past, output)

@@ -10,13 +10,11 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from sweetrl.evaluation.facts import Fact, facts_of, sentences, told
+from sweetrl.domains.facts import Fact, sentences, told
+from sweetrl.domains.leaks.detection import Leak, Said, find_leak, reference_of, secret_positions
+from sweetrl.domains.registry import domain_of
 from sweetrl.evaluation.intervals import clustered_mean
-from sweetrl.evaluation.leaks import Leak, Said, find_leak, reference_of, secret_positions
-from sweetrl.types import BackendSecret, Episode, Kind, Metric, Reply, Task
-
-REPLY_LIMIT = {Kind.BACKEND: 400, Kind.FRONTEND: 1000}
-"""Characters after which a reply is cut (paper, section 4)."""
+from sweetrl.types import Episode, Metric, Reply, Task
 
 _NOT_KNOWING = re.compile(
     r"\b(?:(?:do|does|did)(?:n['’]?t| not) (?:really |actually )?(?:know|say|specify|mention)"
@@ -88,7 +86,8 @@ def assess_dialogue(task: Task, episode: Episode) -> DialogueFairness:
     """The fairness of every reply of an episode, and of all together."""
     reference = reference_of(task)
     secret = secret_positions(reference, task.request)
-    unknown = dict.fromkeys(_facts(task))
+    domain = domain_of(task)
+    unknown = dict.fromkeys(domain.facts(task.secret, task.request))
     said = Said([task.request, episode.request])
     seen: set[str] = set()
     carried: set[int] = set()
@@ -101,7 +100,7 @@ def assess_dialogue(task: Task, episode: Episode) -> DialogueFairness:
         text = turn.reply.text
         leak = find_leak(reference, text, said)
         new = told(unknown, sentences(text, turn.said))
-        replies.append(_assess_reply(number, turn.reply, task.kind, leak, secret, new, seen))
+        replies.append(_assess_reply(number, turn.reply, domain.reply_limit, leak, secret, new, seen))
         carried |= leak.carried & secret
         seen.add(_normal(text))
         for fact in new:
@@ -118,7 +117,7 @@ def assess_dialogue(task: Task, episode: Episode) -> DialogueFairness:
 def _assess_reply(
     turn: int,
     reply: Reply,
-    kind: Kind,
+    limit: int,
     leak: Leak,
     secret: frozenset[int],
     new: Iterable[Fact],
@@ -130,15 +129,10 @@ def _assess_reply(
         fragments=leak.fragments,
         facts=tuple(f"{fact.kind} {fact.text}" for fact in new),
         ignorant=_NOT_KNOWING.search(reply.text) is not None,
-        cut=len(reply.text) >= REPLY_LIMIT[kind],
+        cut=len(reply.text) >= limit,
         repeated=_normal(reply.text) in seen,
         excused=bool(reply.excuse),
     )
-
-
-def _facts(task: Task) -> tuple[Fact, ...]:
-    secret = task.secret
-    return facts_of(secret.reference, task.request) if isinstance(secret, BackendSecret) else ()
 
 
 def _normal(text: str) -> str:

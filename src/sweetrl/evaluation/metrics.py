@@ -6,26 +6,16 @@ were all the agent's failures: an agent that gains by them would show as a gap b
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
+from sweetrl.domains.domain import FactTracker
 from sweetrl.errors import DataError
 from sweetrl.evaluation.intervals import clustered_mean, clustered_share
 from sweetrl.evaluation.scores import FAILURES_AS_ZERO, TaskTally
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.types import Ending, Episode, Metric, RunMetrics, Task, Verdict
-
-
-@dataclass(frozen=True)
-class FactTracker:
-    """What a benchmark knows about asking."""
-
-    facts: Callable[[Task], frozenset[str]]
-    """The hidden facts that matter for a task."""
-    asked: Callable[[str], str | None]
-    """The fact that a message of the agent asks about, whether it matters or not; None if about none."""
 
 
 class Asking(Struct, frozen=True, kw_only=True):

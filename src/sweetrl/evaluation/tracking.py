@@ -1,13 +1,13 @@
-"""Which hidden facts there are to ask about, for benchmarks that know it."""
+"""Which hidden facts there are to ask about, for domains that know it."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from sweetrl.evaluation.metrics import FactTracker
-from sweetrl.tasks import mini_backend
+from sweetrl.domains.domain import FactTracker
+from sweetrl.domains.registry import find_domain
+from sweetrl.types import Task
 
 
-def fact_tracker(tasks: Iterable[str]) -> FactTracker | None:
-    """What there is to ask in the tasks with these ids, where their benchmark knows it."""
-    if all(task.startswith(f"{mini_backend.NAME}-") for task in tasks):
-        return FactTracker(mini_backend.hidden_facts, mini_backend.asked_fact)
-    return None
+def fact_tracker(tasks: Mapping[str, Task]) -> FactTracker | None:
+    """What there is to ask in these tasks, where their domain knows it."""
+    domains = {task.domain for task in tasks.values()}
+    return find_domain(domains.pop()).tracker(tasks) if len(domains) == 1 else None

@@ -172,7 +172,7 @@ def _number(stage: Stage, option: str) -> int | None:
 @cache
 def _tasks(source: str) -> int | None:
     """How many tasks a source has; None if it is not there yet."""
-    from sweetrl.tasks.sources import count_tasks
+    from sweetrl.domains.sources import count_tasks
 
     try:
         return count_tasks(source)

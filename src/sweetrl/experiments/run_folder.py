@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from sweetrl.domains.dialogues import distinct_episodes
 from sweetrl.errors import DataError, UsageError
 from sweetrl.experiments.journal import JOURNAL
 from sweetrl.experiments.layout import CREDIT, EPISODES, METRICS, SCREENSHOTS, VERDICTS
@@ -24,7 +25,6 @@ from sweetrl.prompts import TURN_LIMIT
 from sweetrl.records import RunCard, card_path, read_card, read_lines, read_records, unreadable
 from sweetrl.report.compose import Run
 from sweetrl.report.contents import Provenance, Training
-from sweetrl.tasks.dialogues import distinct_episodes
 from sweetrl.types import Episode, Metric, RunMetrics, Task, TurnCredit, Verdict
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.studies import Curve, Step, StudyResults, useful_curves
 from sweetrl.experiments.journal import JOURNAL
 from sweetrl.experiments.plan import Evaluated, Plan
@@ -30,7 +31,6 @@ from sweetrl.report.compose import Run, choose_tasks, method_of
 from sweetrl.report.scales import estimate_of
 from sweetrl.report.study_page import missing_text
 from sweetrl.settings import Study
-from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import Episode, Metric, Task, TurnCredit
 
 REPORT = "report.html"

@@ -8,6 +8,8 @@ from statistics import fmean
 
 import msgspec
 
+from sweetrl.domains.dialogues import distinct_episodes
+from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import DataError
 from sweetrl.evaluation.credit import credit_quality
 from sweetrl.evaluation.crossed import Table, crossed_mean
@@ -31,8 +33,6 @@ from sweetrl.experiments.plan import PARTS, Evaluated, Plan
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.records import read_lines, read_records, unreadable
 from sweetrl.settings import Study
-from sweetrl.tasks.dialogues import distinct_episodes
-from sweetrl.tasks.sources import load_tasks
 from sweetrl.types import CandidateSet, Metric, RunMetrics, Task, TurnValues, Verdict
 
 TABLES = ("methods", "ablations")

@@ -6,11 +6,12 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from sweetrl.domains.registry import reference_text
 from sweetrl.errors import DataError
 from sweetrl.learning.settings import Normalisation
 from sweetrl.prompts import Prompt
 from sweetrl.records import unreadable, write_atomically
-from sweetrl.types import BackendSecret, Task
+from sweetrl.types import Task
 
 CRITIC_CARD = "critic.json"
 EVEN_CHANCE = 0.5
@@ -65,7 +66,4 @@ def read_critic_card(folder: Path) -> CriticCard:
 
 def tell_secret(prompt: Prompt, task: Task) -> str:
     """What a critic is told of a task."""
-    secret = task.secret
-    return prompt.render(
-        hidden_information=secret.reference if isinstance(secret, BackendSecret) else secret.page
-    )
+    return prompt.render(hidden_information=reference_text(task))

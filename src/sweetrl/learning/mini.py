@@ -1,6 +1,6 @@
 """The tiny models: a tokenizer and a Llama, made from scratch from a seed.
 
-They learn to speak from the dialogues of `tasks.mini_backend.corpus` on training tasks alone. A part of the
+They learn to speak from the dialogues of `domains.backend.mini_backend.corpus` on training tasks alone. A part of the
 dialogues stands after its reference, as a critic will read it. In half of these the programmer has read it, too,
 and asks for what it settles: like larger models, the tiny ones shall be able to make use of a reference.
 """
@@ -20,12 +20,14 @@ from torch.optim import AdamW, Optimizer
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from sweetrl import prompts
+from sweetrl.domains.backend import mini_backend
+from sweetrl.domains.backend.domain import HERE
+from sweetrl.domains.backend.mini_backend.corpus import HABITS, KNOWING, VARIED, Habits, hold_dialogue
+from sweetrl.domains.registry import reference_text
 from sweetrl.learning.mini_tokenizers import AGENT, END, USER, bpe_tokenizer, word_tokenizer
 from sweetrl.learning.muon import Muon
 from sweetrl.seeds import derive_seed
-from sweetrl.tasks import mini_backend
-from sweetrl.tasks.mini_backend.corpus import HABITS, KNOWING, VARIED, Habits, hold_dialogue
-from sweetrl.types import BackendSecret, Message, Role, Task
+from sweetrl.types import Message, Role, Task
 
 CRITIC_PROMPT = "privileged-mini"
 """The shipped prompt that puts the reference before a dialogue."""
@@ -178,8 +180,7 @@ def _spoken_texts(habits: Habits) -> Iterator[str]:
 
 def _told(task: Task) -> str:
     """The request after the reference, as critics read it."""
-    assert isinstance(task.secret, BackendSecret)
-    secret = prompts.render(CRITIC_PROMPT, hidden_information=task.secret.reference)
+    secret = prompts.load(CRITIC_PROMPT, HERE).render(hidden_information=reference_text(task))
     return f"{secret}\n\n{task.request}"
 
 

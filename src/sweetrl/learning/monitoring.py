@@ -99,7 +99,7 @@ class Monitor:
 
     def measure(self, model: Any) -> dict[str, float]:
         """The metrics of the model as it is now."""
-        found = self._lengths
+        found = dict(self._lengths)
         with self._measuring(model):
             if self._base is not None:
                 found |= {KL: self._kl(model, self._base)}
@@ -128,7 +128,7 @@ class Monitor:
             for each in passes
         ]
 
-    @property
+    @cached_property
     def _lengths(self) -> dict[str, float]:
         """Mean lengths of the turns that the run learns from."""
         sides = {

@@ -1,6 +1,6 @@
-"""Prompts: one text file per role and kind, with fields in braces that must all be filled.
+"""Prompts: texts with fields in braces that must all be filled.
 
-    render("collaborator-backend", problem_description=..., hidden_information=..., dialogue_history=...)
+    load("judge-grade").render(problem_description=..., hidden_information=..., output=...)
 
 A field is `{name}`; every other brace is literal, `{{` and `}}` give single ones. Fields bear the names of
 the published data format. A user's own file takes the place of a shipped one as a `Prompt` made of its text.
@@ -13,7 +13,6 @@ from functools import cache
 from importlib import resources
 
 from sweetrl.errors import ConfigError
-from sweetrl.types import Kind
 
 TURN_LIMIT = 10
 """How often the agent speaks at most (paper, section 4)."""
@@ -56,29 +55,14 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"{{{name}}}" for name in names) or "no fields"
 
 
-def shipped() -> list[str]:
-    """The names of the prompts in the package."""
-    files = resources.files(__name__).iterdir()
-    return sorted(file.name.removesuffix(".txt") for file in files if file.name.endswith(".txt"))
-
-
 @cache
-def load(name: str) -> Prompt:
-    """A prompt of the package."""
-    if name not in shipped():
-        raise ConfigError(f"no prompt is called {name!r}; there are: {', '.join(shipped())}")
-    text = resources.files(__name__).joinpath(f"{name}.txt").read_text(encoding="utf-8")
-    return Prompt(text, source=name)
-
-
-def render(name: str, **fields: str) -> str:
-    """The shipped prompt `name` with its fields filled."""
-    return load(name).render(**fields)
-
-
-def agent_prompt(kind: Kind, *, single_turn: bool = False) -> Prompt:
-    """What the agent is told before a dialogue of this kind."""
-    return load(f"agent-{kind}-single-turn" if single_turn else f"agent-{kind}")
+def load(name: str, package: str = __name__) -> Prompt:
+    """The prompt in `NAME.txt` of a package, or of its folder `prompts`."""
+    folder = resources.files(package)
+    for file in (folder / "prompts" / f"{name}.txt", folder / f"{name}.txt"):
+        if file.is_file():
+            return Prompt(file.read_text(encoding="utf-8"), source=name)
+    raise ConfigError(f"{package} has no prompt {name!r}")
 
 
 def agent_instructions(prompt: Prompt, *, turn_limit: int = TURN_LIMIT) -> str:
@@ -86,13 +70,3 @@ def agent_instructions(prompt: Prompt, *, turn_limit: int = TURN_LIMIT) -> str:
     prompt.check(offered={"turn_limit"})
     fields = {"turn_limit": str(turn_limit)} if "turn_limit" in prompt.fields else {}
     return prompt.render(**fields)
-
-
-def collaborator_prompt(kind: Kind, *, pictures: bool = False) -> Prompt:
-    """What a model that plays the collaborator is told at each turn; `pictures` if it sees pages as such."""
-    return load(f"collaborator-{kind}-vision" if pictures else f"collaborator-{kind}")
-
-
-def privileged_prompt(kind: Kind, *, pictures: bool = False) -> Prompt:
-    """What a critic is told of a task's secret, before the request. Agents never see it."""
-    return load(f"privileged-{kind}-vision" if pictures else f"privileged-{kind}")

@@ -7,6 +7,7 @@ from itertools import chain, combinations
 
 import msgspec
 
+from sweetrl.domains.registry import domain_of_scorer, reference_text
 from sweetrl.evaluation.compare import paired_difference
 from sweetrl.evaluation.intervals import clustered_mean
 from sweetrl.evaluation.metrics import measure
@@ -26,7 +27,7 @@ from sweetrl.report.contents import (
     Training,
 )
 from sweetrl.report.scales import estimate_of
-from sweetrl.types import BackendSecret, Episode, Metric, Task, TurnCredit, Verdict
+from sweetrl.types import Episode, Metric, Task, TurnCredit, Verdict
 
 ALL_PAIRS = 5
 """Of more runs than this, each is compared with the first one only."""
@@ -121,7 +122,8 @@ def _named(metric: Metric, scorer: str) -> Metric:
 
 
 def _reward_name(scorer: str) -> str:
-    return "likeness" if scorer.startswith("frontend") else "tests_passed"
+    domain = domain_of_scorer(scorer)
+    return "reward" if domain is None else domain.labels.reward.replace(" ", "_")
 
 
 def credit_figure(runs: Sequence[Run]) -> Figure | None:
@@ -276,20 +278,15 @@ def _dialogues_of(run: Run, tasks: Sequence[str], credited: Collection[str]) -> 
 
 def _example(run: Run, episode: Episode, verdict: Verdict | None, credit: Iterable[TurnCredit]) -> Example:
     own = sorted((credit for credit in credit if credit.episode_id == episode.id), key=lambda each: each.turn)
+    task = run.tasks.get(episode.task_id)
     return Example(
         method=run.name,
         episode=episode,
         verdict=verdict,
         credit=tuple(own),
-        reference=_reference(run.tasks.get(episode.task_id)),
+        reference=None if task is None else reference_text(task),
         pictures=_pictures(run, episode, verdict),
     )
-
-
-def _reference(task: Task | None) -> str | None:
-    if task is None:
-        return None
-    return task.secret.reference if isinstance(task.secret, BackendSecret) else task.secret.page
 
 
 def _pictures(run: Run, episode: Episode, verdict: Verdict | None) -> Pictures:

@@ -32,6 +32,7 @@ MEASURES = (
     ),
     Measure("tests_passed", "tests passed", meaning="Share of the hidden tests that the answers pass."),
     Measure("likeness", "likeness", meaning="How much the page looks like the wanted one."),
+    Measure("reward", "reward", meaning="What the scorer gives the answers, on average."),
     Measure("turns", "turns", percent=False, meaning="How often the agent spoke, on average."),
     Measure("coverage", "facts asked", meaning="Share of the hidden facts that the agent asked about."),
     Measure("repeats", "repeats", percent=False, meaning="Questions asked twice, per dialogue."),

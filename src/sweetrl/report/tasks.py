@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
+from sweetrl.domains.registry import domain_of_scorer
 from sweetrl.report.charts import colour_class
 from sweetrl.report.contents import Method, ReportContents, TaskScore
 from sweetrl.report.markup import Markup, element, excerpt, join
@@ -50,8 +51,9 @@ def value_of(score: TaskScore | None, *, by_success: bool) -> float | None:
 
 
 def _by_success(methods: Sequence[Method]) -> bool:
-    """Pages are hardly ever perfect: of those, the reward tells more."""
-    return not methods[0].scorer.startswith("frontend")
+    """Where answers are hardly ever perfect, the reward tells more."""
+    domain = domain_of_scorer(methods[0].scorer)
+    return domain is None or domain.by_success
 
 
 def _chosen(methods: Sequence[Method]) -> tuple[list[str], int]:

@@ -1,7 +1,5 @@
 """What a recipe says: one experiment, section by section."""
 
-from typing import Literal
-
 from sweetrl.settings.schema import Name, Positive, Rate, Section
 from sweetrl.settings.stages import (
     RANK_CONCURRENCY,
@@ -89,7 +87,8 @@ class Recipe(Section, frozen=True, kw_only=True):
     """The folder that everything is written in."""
     algorithm: Name = "sweet"
     """How the policy is trained, as `sweetrl train` calls it; `none` evaluates the agent as it is."""
-    kind: Literal["backend", "frontend"] = "backend"
+    kind: Name = "backend"
+    """The domain of the tasks."""
     seed: int = 0
     tasks: TaskFiles
     episodes: Name | None = None

@@ -1,0 +1,1 @@
+"""Domains: what tasks are about, and everything that follows from it."""

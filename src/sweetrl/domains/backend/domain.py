@@ -1,0 +1,61 @@
+"""The backend domain: Python functions, specified by a colleague and scored by hidden tests."""
+
+from collections.abc import Mapping, Sequence
+
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.domain import Domain, FactTracker, Labels, Prompts, SecretPart, lazily
+from sweetrl.domains.facts import Fact, facts_of
+from sweetrl.prompts import load
+from sweetrl.types import Task
+
+HERE = "sweetrl.domains.backend"
+MINI = "mini-backend"
+
+
+def _reference(secret: BackendSecret) -> str:
+    return secret.reference
+
+
+def _parts(secret: BackendSecret) -> list[SecretPart]:
+    tests = "\n".join(f"{call}  # {name}" for name, call in secret.tests.items())
+    return [SecretPart("reference", secret.reference, "python"), SecretPart("tests", tests, "python")]
+
+
+def _facts(secret: BackendSecret, request: str) -> Sequence[Fact]:
+    return facts_of(secret.reference, request)
+
+
+def _tracker(tasks: Mapping[str, Task]) -> FactTracker | None:
+    from sweetrl.domains.backend import mini_backend
+
+    if all(task.startswith(f"{MINI}-") for task in tasks):
+        return FactTracker(mini_backend.hidden_facts, mini_backend.asked_fact)
+    return None
+
+
+BACKEND = Domain(
+    name="backend",
+    secret=BackendSecret,
+    reference=_reference,
+    prompts=Prompts(
+        agent=load("agent-backend", HERE),
+        single_turn=load("agent-backend-single-turn", HERE),
+        collaborator=load("collaborator-backend", HERE),
+        privileged=load("privileged-backend", HERE),
+        more=(load("privileged-mini", HERE),),
+    ),
+    labels=Labels(agent="Programmer", language="python", reward="tests passed", checks="hidden tests passed"),
+    reply_limit=400,
+    scoring=lazily(f"{HERE}.scoring:open_sandboxes"),
+    collaborators={"colleague": lazily(f"{HERE}.colleague:open_colleague")},
+    agents={
+        "mini-oracle": lazily(f"{HERE}.colleague:OracleProgrammer"),
+        "mini-random": lazily(f"{HERE}.colleague:RandomProgrammer"),
+    },
+    generators={MINI: lazily(f"{HERE}.mini_backend:make_tasks")},
+    published_line=lazily("sweetrl.domains.colbench:published_line"),
+    secret_parts=_parts,
+    facts=_facts,
+    tracker=_tracker,
+    oracles={MINI: lazily(f"{HERE}.mini_backend:turn_worth")},
+)

@@ -1,0 +1,207 @@
+"""What a task's reference makes of its hidden tests, and how each test is shared between the answer's process and ours.
+
+The reference runs once per task, in processes of its own. Of the ways to split a test the first one is taken that
+gives the reference the result of the whole test: where that fails (the reference returns an object that is more than
+its plain form, or one without any) the answer's process has to evaluate more of the test.
+"""
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeGuard
+
+from msgspec import Struct
+
+from sweetrl.domains.backend.calls import functions_of, task_functions
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.backend.splits import ANSWER, KNOWN, Split, harmless_imports, ways_to_split
+from sweetrl.sandbox import (
+    BadValue,
+    Program,
+    Raised,
+    Result,
+    Returned,
+    Sandbox,
+    TimedOut,
+    Unusable,
+    decode,
+    same,
+)
+from sweetrl.sandbox.inside.encoding import LAZY
+from sweetrl.syntax import parse_expression
+
+_SMALLEST_BUDGET = 4096
+
+
+class Expected(Struct, frozen=True):
+    """What the reference makes of one hidden test."""
+
+    name: str
+    split: Split
+    result: Result
+    """Of the split's subject."""
+    value: Any = None
+    """Of the subject, decoded, if the reference returned something usable."""
+    outcome: Any = None
+    """Of the whole test: what the answer must come to."""
+    known: bytes = b"null"
+    """What the rest of the test takes from the reference, encoded."""
+    widened: bool = False
+    """Whether the answer's process evaluates more than a call of its functions."""
+    flaw: str = ""
+    """Why nothing can pass this test; empty if something can."""
+
+    @property
+    def budget(self) -> int:
+        """Bytes beyond which an answer's result cannot be the right one."""
+        size = len(self.result.encoded) if isinstance(self.result, Returned) else 0
+        return max(_SMALLEST_BUDGET, 4 * size)
+
+
+class Rest(Struct, frozen=True):
+    """The part of a test that is evaluated out of the answer's reach, with the values that it is about."""
+
+    expression: str
+    answer: bytes
+    known: bytes
+
+
+class _Test(Struct, frozen=True):
+    """A hidden test, the functions that it asks the answer for, and the ways to split it, the whole test last."""
+
+    name: str
+    functions: frozenset[str]
+    splits: tuple[Split, ...]
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it calls one of the functions by its name and does no more."""
+        tree = parse_expression(self.splits[-1].subject)
+        return (
+            isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in self.functions
+        )
+
+
+class _Tried(Struct, frozen=True):
+    """What the rest of a split comes to for the reference."""
+
+    known: bytes
+    outcome: Result
+
+
+def run_reference(
+    request: str,
+    secret: BackendSecret,
+    sandbox: Sandbox,
+    *,
+    scope: Literal["module", "official"],
+    seed: int = 0,
+) -> tuple[Expected, ...]:
+    """The reference's results, one per test. `SandboxError` if the sandbox fails."""
+    tests = _tests(request, secret)
+    splits = dict.fromkeys(split for test in tests for split in test.splits)
+    parts = dict.fromkeys(part for split in splits for part in (split.subject, split.known) if part)
+    program = Program(sources=(secret.reference,), calls=tuple(parts), scope=scope, seed=seed)
+    found = dict(zip(parts, sandbox.run(program), strict=True))
+    tried = _try(secret, sandbox, splits, found)
+    return tuple(_expect(test, tried, found) for test in tests)
+
+
+def _tests(request: str, secret: BackendSecret) -> list[_Test]:
+    wanted = frozenset(task_functions(request, secret.tests))
+    imported = frozenset(harmless_imports(secret.reference))
+    return [
+        _Test(name, functions, ways_to_split(expression, functions, imported))
+        for name, expression in secret.tests.items()
+        for functions in [functions_of(expression, wanted)]
+    ]
+
+
+def evaluate_rests(secret: BackendSecret, sandbox: Sandbox, rests: Sequence[Rest]) -> list[Result]:
+    """Evaluate the rests of tests in a process that runs neither the answer nor the reference."""
+    if not rests:
+        return []
+    imports = harmless_imports(secret.reference)
+    used = [line for name, line in imports.items() if any(name in rest.expression for rest in rests)]
+    program = Program(
+        sources=("\n".join(used),),
+        calls=tuple(rest.expression for rest in rests),
+        values=tuple({ANSWER: rest.answer, KNOWN: rest.known} for rest in rests),
+    )
+    return sandbox.run(program)
+
+
+def readable(result: Result) -> TypeGuard[Returned]:
+    """Whether a call returned something that can be decoded."""
+    if not isinstance(result, Returned):
+        return False
+    try:
+        decode(result.encoded)
+    except BadValue:
+        return False
+    return True
+
+
+def _comes_to(result: Result, outcome: Any) -> bool:
+    """Whether a call returned a value that equals the decoded one."""
+    return readable(result) and same(decode(result.encoded), outcome)
+
+
+def _try(
+    secret: BackendSecret, sandbox: Sandbox, splits: Iterable[Split], found: dict[str, Result]
+) -> dict[Split, _Tried]:
+    """Evaluate the rest of every split whose parts have plain forms."""
+    rests = {}
+    for split in splits:
+        subject, known = found[split.subject], found.get(split.known, _NOTHING)
+        if split.rest is not None and readable(subject) and readable(known):
+            rests[split] = Rest(split.rest, subject.encoded, known.encoded)
+    outcomes = evaluate_rests(secret, sandbox, list(rests.values()))
+    return {
+        split: _Tried(rest.known, outcome)
+        for (split, rest), outcome in zip(rests.items(), outcomes, strict=True)
+    }
+
+
+_NOTHING = Returned(b"null")
+
+
+def _expect(test: _Test, tried: dict[Split, _Tried], found: dict[str, Result]) -> Expected:
+    whole = test.splits[-1]
+    result = found[whole.subject]
+    if flaw := _flaw(result):
+        return Expected(test.name, whole, result, flaw=flaw)
+    assert isinstance(result, Returned)
+    outcome = decode(result.encoded)
+    for split in test.splits[:-1]:
+        attempt, subject = tried.get(split), found[split.subject]
+        if attempt is not None and _comes_to(attempt.outcome, outcome) and readable(subject):
+            value = decode(subject.encoded)
+            return Expected(
+                test.name, split, subject, value, outcome, attempt.known, widened=split != test.splits[0]
+            )
+    return Expected(test.name, whole, result, outcome, outcome, widened=not test.is_call)
+
+
+def _flaw(result: Result) -> str:
+    """Why a test that comes to this for the reference is passed by nothing; empty if something can pass it."""
+    if not readable(result):
+        return f"the reference {_trouble(result)}"
+    if LAZY in result.encoded:
+        return "the reference is no use: it returns an iterator or a view, which equals nothing"
+    outcome = decode(result.encoded)
+    if outcome is None:
+        return "the reference returns None, which earns nothing"
+    # Decoded twice: a list that holds NaN equals itself, but no other list.
+    return "" if same(outcome, decode(result.encoded)) else "the reference returns NaN, which equals nothing"
+
+
+def _trouble(result: Result) -> str:
+    match result:
+        case Raised(error):
+            return f"raises {error}"
+        case TimedOut(detail):
+            return f"takes too long: {detail}"
+        case Unusable(reason):
+            return f"is no use: {reason}"
+        case Returned():
+            return "returns an unreadable value"

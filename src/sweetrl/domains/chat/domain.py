@@ -1,0 +1,24 @@
+"""The chat domain: dialogues that were held elsewhere. Their outcomes are given, so it has no scorer."""
+
+from sweetrl.domains.chat.secret import ChatSecret
+from sweetrl.domains.domain import Domain, Prompts
+from sweetrl.prompts import load
+
+HERE = "sweetrl.domains.chat"
+
+
+def _reference(secret: ChatSecret) -> str:
+    return secret.reference
+
+
+CHAT = Domain(
+    name="chat",
+    secret=ChatSecret,
+    reference=_reference,
+    prompts=Prompts(
+        agent=load("agent-chat", HERE),
+        single_turn=load("agent-chat-single-turn", HERE),
+        collaborator=load("collaborator-chat", HERE),
+        privileged=load("privileged-chat", HERE),
+    ),
+)

@@ -1,0 +1,359 @@
+"""Dialogue files: our episodes, chat logs, or the published ColBench format, which is written back unchanged.
+
+A published line holds its whole task, secrets included, and an `Episode` may hold none, so a line becomes a
+(Task, Episode) pair. What neither has a field for (`input`, `reward`, unknown keys, the order of keys) is
+kept in `Episode.extra["published"]`: the line itself, with null in place of what the records hold.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from sweetrl.domains import colbench
+from sweetrl.domains.chat import logs
+from sweetrl.domains.registry import reference_text
+from sweetrl.errors import DataError
+from sweetrl.outputs import ANSWER_MARKER, find_page
+from sweetrl.records import IdSet, LineDecoder, read_lines
+from sweetrl.types import (
+    Ending,
+    Episode,
+    Reply,
+    Role,
+    Task,
+    Turn,
+    Verdict,
+    digest,
+)
+
+PUBLISHED = "published"
+"""Name of agent and collaborator in imported dialogues, which do not say, and of their part of `extra`."""
+IMPORTED = {PUBLISHED, logs.LOG}
+"""In `extra` of episodes that were not rolled out here: one of these."""
+
+_UNESCAPED = "unescaped"
+"""In `extra` of an episode that came from a line with characters beyond ASCII."""
+_UNNAMED = "unnamed"
+_PAGES = "frontend"
+"""The domain whose published answers are paths of images."""
+_HELD = {Role.USER: ("content",), Role.ASSISTANT: ("content", "output")}
+"""Keys of a message that the records have fields for."""
+
+
+class _PublishedMessage(Struct):
+    role: Literal["user", "assistant"]
+    content: str
+    output: str | UnsetType = UNSET
+
+
+class _PublishedDialogue(Struct):
+    task: dict[str, Any]
+    # The request and at least one turn: nothing can be learnt or scored without.
+    dialogue_history: Annotated[list[_PublishedMessage], Meta(min_length=2)]
+    answer: str | None
+
+
+# ---------------------------------------------------------------- reading files
+
+
+def read_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator[Episode]:
+    """The episodes of a file in any format; the format is told line by line.
+
+    Given `tasks`, every episode belongs to one of them. A published dialogue has no task id: it is matched by
+    its own copy of the task (request and reference), and without `tasks` named after it.
+    """
+    known = None if tasks is None else TaskMatcher(tasks)
+    attempts: Counter[str] = Counter()
+    decode = LineDecoder(Episode, path)
+    for line in _told_apart(path):
+        if line.foreign is not None:
+            task = line.task()
+            yield line.episode(task if known is None else known.match(task, path, line.number), attempts)
+            continue
+        episode = decode(line.number, line.raw)
+        if known is not None and not known.has(episode.task_id):
+            raise DataError(_unknown(f"the task {episode.task_id}"), path=path, line=line.number)
+        yield episode
+
+
+def distinct_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator[Episode]:
+    """The episodes of a file in either format; an id that comes twice is an error."""
+    seen = IdSet()
+    for episode in read_episodes(path, tasks):
+        if not seen.add(episode.id):
+            raise DataError(f"holds two dialogues with the id {episode.id}; ids must differ", path=path)
+        yield episode
+
+
+def read_dialogues(path: Path) -> Iterator[tuple[Task, Episode]]:
+    """The dialogues of a published file or a chat log, each with the task that it carries."""
+    attempts: Counter[str] = Counter()
+    for line in _told_apart(path):
+        if line.foreign is None:
+            raise DataError(
+                "not a published dialogue or a chat: it has no dialogue_history and no messages",
+                path=path,
+                line=line.number,
+            )
+        task = line.task()
+        yield task, line.episode(task, attempts)
+
+
+class _Probe(Struct):
+    dialogue_history: Raw | UnsetType = UNSET
+    messages: Raw | UnsetType = UNSET
+
+
+def _told_apart(path: Path) -> "Iterator[_Line]":
+    probe, decode = LineDecoder(_Probe, path), LineDecoder(dict[str, Any], path)
+    empty = True
+    for number, raw in read_lines(path):
+        empty = False
+        keys = probe(number, raw)
+        ours = keys.dialogue_history is UNSET and keys.messages is UNSET
+        yield _Line(path, number, raw, None if ours else decode(number, raw), keys.messages is not UNSET)
+    if empty:
+        raise DataError("has no records", path=path)
+
+
+class _Line(NamedTuple):
+    path: Path
+    number: int
+    raw: bytes
+    foreign: dict[str, Any] | None
+    """Its content, if it is not one of our records."""
+    is_chat: bool
+
+    def task(self) -> Task:
+        """The task that the line carries."""
+        if self.is_chat:
+            return self._chat().task()
+        content = (self.foreign or {}).get("task")
+        if not isinstance(content, dict):
+            raise self._complaint("the dialogue has no task: an object was expected")
+        try:
+            task = colbench.parse_task(content, position_id=_UNNAMED, split="", ascii_only=True)
+        except msgspec.ValidationError as error:
+            raise self._complaint(f"task: {_one_line(error)}") from None
+        return task if "id" in content else msgspec.structs.replace(task, id=content_id(task))
+
+    def episode(self, task: Task, attempts: Counter[str]) -> Episode:
+        """The episode of the line, numbered after those on the same task before it."""
+        attempt = attempts[task.id]
+        attempts[task.id] += 1
+        if self.is_chat:
+            return self._chat().episode(task, attempt)
+        try:
+            return episode_from_published(
+                self.foreign or {}, task, attempt=attempt, escaped=self.raw.isascii()
+            )
+        except DataError as error:
+            raise self._complaint(str(error)) from None
+
+    def _chat(self) -> logs.Spoken:
+        try:
+            return logs.read_chat(self.foreign or {})
+        except DataError as error:
+            raise self._complaint(str(error)) from None
+
+    def _complaint(self, message: str) -> DataError:
+        return DataError(message, path=self.path, line=self.number)
+
+
+# ---------------------------------------------------------------- which task
+
+
+class TaskMatcher:
+    """Finds the task that a dialogue belongs to: by id, or by the copy of the task that it carries."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._by_id: dict[str, Task] = {}
+        self._by_content: dict[str, list[str]] = {}
+        for task in tasks:
+            self._by_id[task.id] = task
+            self._by_content.setdefault(content_id(task), []).append(task.id)
+
+    def has(self, task_id: str) -> bool:
+        """Whether there is a task of this id."""
+        return task_id in self._by_id
+
+    def match(self, carried: Task, path: Path, line: int) -> Task:
+        """The known task with the id, else with the content, of the one that line `line` carries."""
+        if carried.id in self._by_id:
+            return self._by_id[carried.id]
+        same = self._by_content.get(content_id(carried), [])
+        if not same:
+            raise DataError(_unknown("the task that this dialogue carries"), path=path, line=line)
+        if len(same) > 1:
+            message = f"the task that this dialogue carries is there as {same[0]} and as {same[1]}"
+            raise DataError(f"{message}; remove one of them from --tasks", path=path, line=line)
+        return self._by_id[same[0]]
+
+
+def content_id(task: Task) -> str:
+    """A name for a task that has none: the same for the same request and reference, wherever they lie."""
+    return "colbench-" + digest(f"{task.request}\x1f{reference_text(task)}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _unknown(what: str) -> str:
+    return f"{what} is not among the tasks; give the file that the dialogues were made on with --tasks"
+
+
+# ---------------------------------------------------------------- one line to records
+
+
+def episode_from_published(
+    line: dict[str, Any], task: Task, *, attempt: int, escaped: bool = True
+) -> Episode:
+    """The episode in a published line, which belongs to `task`; `escaped` if the line is in ASCII."""
+    try:
+        known = msgspec.convert(line, _PublishedDialogue)
+    except msgspec.ValidationError as error:
+        raise DataError(_one_line(error)) from None
+    turns = _turns(known.dialogue_history)
+    return Episode(
+        task_id=task.id,
+        attempt=attempt,
+        seed=0,
+        agent=PUBLISHED,
+        collaborator=PUBLISHED,
+        request=known.dialogue_history[0].content,
+        turns=turns,
+        ending=Ending.ANSWERED if ANSWER_MARKER in turns[-1].output else Ending.TURN_LIMIT,
+        answer=_last_page(turns) if task.domain == _PAGES else known.answer,
+        extra={PUBLISHED: _outline(line, task), **({} if escaped else {_UNESCAPED: True})},
+    )
+
+
+def published_verdict(episode: Episode) -> Verdict | None:
+    """The reward or outcome that an imported dialogue came with, as a verdict; None if it has none."""
+    if logs.LOG in episode.extra:
+        return logs.outcome_verdict(episode)
+    reward = episode.extra.get(PUBLISHED, {}).get("reward")
+    if isinstance(reward, bool) or not isinstance(reward, int | float):
+        return None
+    return Verdict(
+        task_id=episode.task_id,
+        episode_id=episode.id,
+        scorer=PUBLISHED,
+        answer_digest=digest(episode.answer),
+        reward=float(reward),
+        success=reward >= 1,
+    )
+
+
+def _turns(history: Sequence[_PublishedMessage]) -> tuple[Turn, ...]:
+    if history[0].role != "user":
+        raise DataError("dialogue_history[0] is not the user's request")
+    turns: list[Turn] = []
+    for position, message in enumerate(history[1:], start=1):
+        if message.role == "assistant":
+            output = message.content if message.output is UNSET else message.output
+            turns.append(Turn(output=output, said=message.content))
+        elif turns and turns[-1].reply is None:
+            turns[-1] = msgspec.structs.replace(turns[-1], reply=Reply(message.content))
+        else:
+            raise DataError(f"dialogue_history[{position}] is a second message of the user in a row")
+    return tuple(turns)
+
+
+def _last_page(turns: Sequence[Turn]) -> str | None:
+    """Published frontend answers are paths of images; the page itself is in what was said."""
+    for turn in reversed(turns):
+        if page := find_page(turn.said) or find_page(turn.output):
+            return page
+    return None
+
+
+def _outline(line: dict[str, Any], task: Task) -> dict[str, Any]:
+    """The line with null in place of what the records hold."""
+    held = {"task"} if task.domain == _PAGES else {"task", "answer"}
+    outline: dict[str, Any] = {key: None if key in held else value for key, value in line.items()}
+    outline["dialogue_history"] = [
+        {key: None if key in _HELD[message["role"]] else value for key, value in message.items()}
+        for message in line["dialogue_history"]
+    ]
+    return outline
+
+
+# ---------------------------------------------------------------- records to one line
+
+
+def published_from_episode(task: Task, episode: Episode, *, reward: float | None = None) -> dict[str, Any]:
+    """The published line of an episode: the very one that it was imported from, or a new one.
+
+    `reward` is the scorer's; without it an imported line keeps its own. The `input` of a turn of ours is the
+    dialogue before it as text: the agent's system prompt is not part of an episode.
+    """
+    imported = PUBLISHED in episode.extra
+    line = dict(episode.extra[PUBLISHED]) if imported else _new_outline(episode)
+    line["dialogue_history"] = _filled(line["dialogue_history"], episode)
+    line["task"] = json.loads(colbench.published_line(task))
+    # The path of an image cannot be made from a page: an imported design keeps its own.
+    if task.domain != _PAGES or not imported:
+        line["answer"] = episode.answer
+    if reward is not None:
+        line["reward"] = reward
+    return line
+
+
+def published_line(task: Task, episode: Episode, *, reward: float | None = None) -> bytes:
+    """The episode as a line of a published file, newline included."""
+    fields = published_from_episode(task, episode, reward=reward)
+    return json.dumps(fields, ensure_ascii=_UNESCAPED not in episode.extra).encode() + b"\n"
+
+
+def _new_outline(episode: Episode) -> dict[str, Any]:
+    history: list[dict[str, Any]] = [{"role": "user", "content": None}]
+    for number, turn in enumerate(episode.turns):
+        shown = "\n".join(f"{message.role}: {message.text}" for message in episode.history(number))
+        history.append({"role": "assistant", "content": None, "input": shown, "output": None})
+        if turn.reply is not None:
+            history.append({"role": "user", "content": None})
+    return {"task": None, "dialogue_history": history, "answer": None}
+
+
+def _filled(outline: Sequence[dict[str, Any]], episode: Episode) -> list[dict[str, Any]]:
+    values: list[dict[str, str]] = [{"content": episode.request}]
+    for turn in episode.turns:
+        values.append({"content": turn.said, "output": turn.output})
+        if turn.reply is not None:
+            values.append({"content": turn.reply.text})
+    if len(values) != len(outline):
+        raise DataError(f"{episode.id}: its turns are not those that it was imported with")
+    return [
+        {key: held.get(key, value) for key, value in message.items()}
+        for message, held in zip(outline, values, strict=True)
+    ]
+
+
+# ---------------------------------------------------------------- the layout of a file
+
+
+def block_order(episodes: Iterable[tuple[str, int]]) -> list[int]:
+    """Positions of (task id, attempt) pairs in the published layout: k blocks, each with all tasks once.
+
+    Tasks keep the order in which they first appear. Attempts are ranked, so numbers may be missing, but every
+    task must have as many as the others: readers of the format find a task by its position.
+    """
+    positions: dict[str, list[tuple[int, int]]] = {}
+    for position, (task_id, attempt) in enumerate(episodes):
+        positions.setdefault(task_id, []).append((attempt, position))
+    ranked = [sorted(found) for found in positions.values()]
+    fewest, most = min(ranked, key=len, default=[]), max(ranked, key=len, default=[])
+    if len(fewest) != len(most):
+        lacking = next(task_id for task_id, found in positions.items() if len(found) == len(fewest))
+        raise DataError(
+            f"{lacking} has {len(fewest)} of {len(most)} dialogues, so blocks of all tasks cannot be formed; "
+            "complete the run, or keep the order of the file with --as-is"
+        )
+    return [position for block in zip(*ranked, strict=True) for _, position in block]

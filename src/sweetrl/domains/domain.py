@@ -1,0 +1,193 @@
+"""`Domain`: everything that differs between one kind of task and another, as one object.
+
+    SQL = Domain(
+        name="sql", secret=SqlSecret, reference=lambda secret: secret.query, prompts=Prompts(...),
+        scoring=plain_scoring(SqlScorer), generators={"mini-sql": make_tasks},
+    )
+
+The rest of the package asks the domain of a task and knows none of them. `registry.py` finds it by name.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sweetrl.domains.facts import Fact
+from sweetrl.errors import DataError, UsageError
+from sweetrl.outputs import marked_answer
+from sweetrl.prompts import Prompt
+from sweetrl.protocols import Agent, Collaborator
+from sweetrl.types import Message, Secret, Task
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from sweetrl.browser.session import BrowserSession
+    from sweetrl.domains.leaks.detection import Reference
+    from sweetrl.domains.scoring import OpenScoring, ScoringBackend
+    from sweetrl.settings import ScorerSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompts:
+    """What models are told, by the part that they play."""
+
+    agent: Prompt
+    single_turn: Prompt
+    """For an agent that has one message, which is the answer."""
+    collaborator: Prompt
+    privileged: Prompt
+    """What a critic reads of the secret, before the request. Agents never see it."""
+    more: tuple[Prompt, ...] = ()
+    """Others that can be asked for by name."""
+
+    def __iter__(self) -> Iterator[Prompt]:
+        yield from (self.agent, self.single_turn, self.collaborator, self.privileged, *self.more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What things are called in front of people and in transcripts."""
+
+    agent: str = "Agent"
+    """Who works on the task, in the transcript that the collaborator reads."""
+    reference: str = "reference"
+    """What the collaborator knows and the agent does not."""
+    language: str = "text"
+    """Of the reference and the answer, for highlighting."""
+    reward: str = "reward"
+    """Of an answer, as the heading of a column."""
+    checks: str = "checks passed"
+    """After `3 of 10`, for a scored answer."""
+
+
+class SecretPart(NamedTuple):
+    """A part of a secret as a person is shown it."""
+
+    title: str
+    text: str
+    language: str
+
+
+@dataclass(frozen=True)
+class FactTracker:
+    """What a benchmark knows about asking."""
+
+    facts: Callable[[Task], frozenset[str]]
+    """The hidden facts that matter for a task."""
+    asked: Callable[[str], str | None]
+    """The fact that a message of the agent asks about, whether it matters or not; None if about none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pictures:
+    """How models that see pictures play their part, where reference and answers are pages."""
+
+    page: Callable[[Any], str]
+    """HTML of the wanted page, from the secret."""
+    collaborator: Callable[..., Collaborator]
+    """(model, prompt, renderer, sampling=, keep=) -> a collaborator who is shown both pages."""
+    collaborator_prompt: Prompt
+    privileged_prompt: Prompt
+
+
+Generator = Callable[[str, int, int], Iterator[Task]]
+"""(split, count, seed) -> tasks; the same arguments give the same tasks."""
+Opinion = Callable[[Task, Sequence[Message], str], float]
+"""(task, history, output) -> the advantage of the output."""
+
+
+def last_message(said: Sequence[str]) -> str | None:
+    """The answer where it is text: what follows the marker in the last message, or all of it."""
+    marked = marked_answer(said[-1])
+    return said[-1] if marked is None else marked
+
+
+def lazily(spec: str) -> Callable[..., Any]:
+    """The function or class `package.module:NAME`, imported when it is first called: domains are loaded often."""
+
+    def call(*given: Any, **options: Any) -> Any:
+        module, _, name = spec.partition(":")
+        return getattr(import_module(module), name)(*given, **options)
+
+    return call
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _nothing_more(_: Sequence[Message]) -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domain:
+    """What tasks are about. Everything from `collaborators` on may be left out."""
+
+    name: str
+    """As tasks name it; a scorer's name begins with it and a hyphen."""
+    secret: type[Secret]
+    reference: Callable[[Any], str]
+    """The text of a secret that critics and collaborators read."""
+    prompts: Prompts
+    labels: Labels = Labels()
+    answer: Callable[[Sequence[str]], str | None] = last_message
+    """The answer in what the agent said, message by message; None where there is none."""
+    reply_limit: int = 400
+    """Characters that the agent gets to see of a reply (400 in the paper, section 4; 1000 for pages)."""
+    scoring: "OpenScoring | None" = None
+    """What scores answers; None where outcomes are given."""
+    by_success: bool = True
+    """Whether runs are compared by success; by reward where hardly any answer is perfect."""
+
+    collaborators: "Mapping[str, Callable[[BrowserSession], Collaborator]]" = field(default_factory=dict)
+    """Scripted ones by name."""
+    agents: Mapping[str, Callable[[Sequence[Task], int], Agent]] = field(default_factory=dict)
+    """Scripted ones by name: (tasks, turn limit) -> agent. Baselines that may know the tasks."""
+    generators: Mapping[str, Generator] = field(default_factory=dict)
+    """Tasks from a seed, by name."""
+    parse_line: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+    """A line of a format of one's own as fields of a task; `LookupError`, `TypeError`, `ValueError` refuse it."""
+    published_line: Callable[[Task], bytes] | None = None
+    """A task as a line of the published format, newline included."""
+    secret_parts: Callable[[Any], Sequence[SecretPart]] | None = None
+    """A secret as people are shown it; without it, the reference alone."""
+    in_transcript: Callable[[str], str] = _as_it_is
+    """A message of the agent as the transcript for the collaborator has it."""
+    collaborator_fields: Callable[[Sequence[Message]], dict[str, str]] = _nothing_more
+    """More fields of the collaborator's prompt, from the dialogue; always the same names."""
+    pictures: Pictures | None = None
+    leak_index: "Callable[[str], Reference] | None" = None
+    """The reference indexed for finding code of it in replies; without it, it is taken for Python."""
+    facts: Callable[[Any, str], Sequence[Fact]] = lambda _secret, _request: ()
+    """(secret, request) -> what else there is to know, for measuring what replies give away."""
+    tracker: Callable[[Mapping[str, Task]], FactTracker | None] = lambda _: None
+    """What there is to ask in these tasks, where that is known."""
+    oracles: Mapping[str, Opinion] = field(default_factory=dict)
+    """Critics that know the true value of a turn, by name."""
+
+    def secret_of(self, task: Task) -> Any:
+        """The task's secret, which is of the domain's own type."""
+        if not isinstance(task.secret, self.secret):
+            raise DataError(f"task {task.id} is a {task.domain} task, and not one of the domain {self.name}")
+        return task.secret
+
+    def open_scoring(
+        self, settings: "ScorerSettings", *, screenshots: Path | None = None
+    ) -> "AbstractContextManager[ScoringBackend]":
+        """What scores tasks of this domain, as long as the block lasts; it may keep pictures in `screenshots`."""
+        if self.scoring is None:
+            raise UsageError(
+                f"{self.name} tasks have no scorer; `sweetrl episodes import` takes the outcomes that they come with"
+            )
+        return self.scoring(settings, screenshots)
+
+    def parts_of(self, task: Task) -> Sequence[SecretPart]:
+        """The task's secret as people are shown it, the reference first."""
+        secret = self.secret_of(task)
+        if self.secret_parts is not None:
+            return self.secret_parts(secret)
+        return [SecretPart(self.labels.reference, self.reference(secret), self.labels.language)]

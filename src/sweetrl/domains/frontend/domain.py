@@ -1,0 +1,63 @@
+"""The frontend domain: web pages, described by a designer and scored by how similar they look."""
+
+from collections.abc import Sequence
+
+from sweetrl.domains.domain import Domain, Labels, Pictures, Prompts, lazily
+from sweetrl.domains.frontend.secret import FrontendSecret
+from sweetrl.outputs import last_page, without_page
+from sweetrl.prompts import load
+from sweetrl.types import Message, Role
+
+HERE = "sweetrl.domains.frontend"
+
+
+def _page(secret: FrontendSecret) -> str:
+    return secret.page
+
+
+def _without_page(said: str) -> str:
+    return without_page(said, "(a draft of the page)")
+
+
+def _current_page(history: Sequence[Message]) -> dict[str, str]:
+    said = [message.text for message in history if message.role is Role.ASSISTANT]
+    return {"current_page": last_page(said) or "(nothing has been shown yet)"}
+
+
+FRONTEND = Domain(
+    name="frontend",
+    secret=FrontendSecret,
+    reference=_page,
+    prompts=Prompts(
+        agent=load("agent-frontend", HERE),
+        single_turn=load("agent-frontend-single-turn", HERE),
+        collaborator=load("collaborator-frontend", HERE),
+        privileged=load("privileged-frontend", HERE),
+    ),
+    labels=Labels(
+        agent="Designer",
+        reference="page",
+        language="html",
+        reward="likeness",
+        checks="aspects of the wanted page met",
+    ),
+    answer=last_page,
+    reply_limit=1000,
+    scoring=lazily(f"{HERE}.scoring:open_pages"),
+    by_success=False,
+    collaborators={
+        "designer": lazily(f"{HERE}.designer:open_designer"),
+        "designer:quote": lazily(f"{HERE}.designer:open_quoting_designer"),
+    },
+    generators={"mini-frontend": lazily(f"{HERE}.mini_frontend:make_tasks")},
+    published_line=lazily("sweetrl.domains.colbench:published_line"),
+    in_transcript=_without_page,
+    collaborator_fields=_current_page,
+    pictures=Pictures(
+        page=_page,
+        collaborator=lazily(f"{HERE}.vision:VisionCollaborator"),
+        collaborator_prompt=load("collaborator-frontend-vision", HERE),
+        privileged_prompt=load("privileged-frontend-vision", HERE),
+    ),
+    leak_index=lazily("sweetrl.domains.leaks.detection:page_reference"),
+)

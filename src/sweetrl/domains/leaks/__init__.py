@@ -1,0 +1,1 @@
+"""Leaks: code of a reference in what a collaborator says."""

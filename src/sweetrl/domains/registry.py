@@ -1,0 +1,188 @@
+"""Domains by name: those of the package, those that others have installed, and those of one's own modules.
+
+Another package offers a domain through the entry point group `sweetrl.domains`. Without installing anything,
+`use_domain` takes one by `package.module:OBJECT`, as does the environment variable `SWEETRL_DOMAINS`. A file of tasks
+can only name a domain, never a module: what is read must not choose what is run.
+"""
+
+import importlib
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from sweetrl.domains.domain import Domain, Generator
+from sweetrl.errors import DataError, UsageError
+from sweetrl.prompts import Prompt
+from sweetrl.types import Task
+
+logger = logging.getLogger(__name__)
+
+BUILT_IN = {
+    "backend": "sweetrl.domains.backend.domain:BACKEND",
+    "chat": "sweetrl.domains.chat.domain:CHAT",
+    "frontend": "sweetrl.domains.frontend.domain:FRONTEND",
+}
+"""Loaded when they are first asked for."""
+DEFAULT = "backend"
+"""For prompts where nothing names a domain."""
+GROUP = "sweetrl.domains"
+VARIABLE = "SWEETRL_DOMAINS"
+"""Specifications `package.module:OBJECT`, separated by commas."""
+
+_in_use: dict[str, Domain] = {}
+"""Those that `use_domain` has loaded, the last one last."""
+
+
+# ---------------------------------------------------------------- finding one
+
+
+def find_domain(name: str) -> Domain:
+    """The domain of a name; `UsageError` with the next step if there is none."""
+    if name in _in_use:
+        return _in_use[name]
+    if name in BUILT_IN:
+        return _loaded(BUILT_IN[name])
+    if name in _named_by_variable():
+        return _named_by_variable()[name]
+    if (entry := _installed().get(name)) is not None:
+        return _from_entry(entry)
+    raise UsageError(_unknown(name))
+
+
+def domain_of(task: Task) -> Domain:
+    """What a task is about."""
+    return find_domain(task.domain)
+
+
+def use_domain(spec: str) -> Domain:
+    """The domain of a name or of `package.module:OBJECT`, from now on known to this process.
+
+    Tasks that name no domain are of the last one used.
+    """
+    domain = _loaded(spec) if ":" in spec else find_domain(spec)
+    _in_use.pop(domain.name, None)
+    _in_use[domain.name] = domain
+    return domain
+
+
+def chosen() -> Domain | None:
+    """The last domain used, if any."""
+    return next(reversed(_in_use.values()), None)
+
+
+def forget() -> None:
+    """Undo every `use_domain`."""
+    _in_use.clear()
+
+
+def names() -> list[str]:
+    """All that can be found, those of the package first."""
+    return list(dict.fromkeys([*BUILT_IN, *_in_use, *_named_by_variable(), *sorted(_installed())]))
+
+
+def all_domains() -> Iterator[Domain]:
+    """All that can be loaded; one that cannot is passed over with one line, and the others go on."""
+    for name in names():
+        try:
+            yield find_domain(name)
+        except UsageError as error:
+            _complain(str(error))
+
+
+@cache  # once in a process
+def _complain(message: str) -> None:
+    logger.warning(message)
+
+
+def _unknown(name: str) -> str:
+    close = get_close_matches(name, names(), n=1)
+    if close:
+        return f"there is no domain {name!r}; did you mean {close[0]!r}?"
+    return (
+        f"the domain {name!r} is not installed; install the package that has it, or give --domain MODULE:OBJECT "
+        f"(here are {', '.join(names())})"
+    )
+
+
+# ---------------------------------------------------------------- loading one
+
+
+@cache
+def _loaded(spec: str) -> Domain:
+    module, _, attribute = spec.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"{spec}: cannot load this domain: {type(error).__name__}: {reason}") from error
+    return _checked(found, spec)
+
+
+def _checked(found: object, source: str) -> Domain:
+    if not isinstance(found, Domain):
+        raise UsageError(f"{source}: is no sweetrl.domains.domain.Domain but a {type(found).__name__}")
+    return found
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _from_entry(entry: EntryPoint) -> Domain:
+    where = f" of {entry.dist.name}" if entry.dist is not None else ""
+    try:
+        found = _loaded(entry.value)
+    except UsageError as error:
+        raise UsageError(f"the entry point {entry.name}{where} is broken: {error}") from error
+    if found.name != entry.name:
+        raise UsageError(f"the entry point {entry.name}{where} has a domain of another name: {found.name}")
+    return found
+
+
+def _named_by_variable() -> dict[str, Domain]:
+    return _from_variable(os.environ.get(VARIABLE, ""))
+
+
+@cache
+def _from_variable(value: str) -> dict[str, Domain]:
+    domains = [_loaded(spec.strip()) for spec in value.split(",") if spec.strip()]
+    return {domain.name: domain for domain in domains}
+
+
+# ---------------------------------------------------------------- what they offer
+
+
+def find_generator(name: str) -> Generator | None:
+    """The generator of tasks of a name, whichever domain has it."""
+    return next((found for domain in all_domains() if (found := domain.generators.get(name))), None)
+
+
+def find_prompt(name: str) -> Prompt | None:
+    """The prompt of a name, whichever domain has it."""
+    return next(
+        (prompt for domain in all_domains() for prompt in domain.prompts if prompt.source == name), None
+    )
+
+
+def domain_of_scorer(scorer: str) -> Domain | None:
+    """Whose scorer this is, by its name; None where that says nothing."""
+    of = [name for name in names() if scorer.startswith(f"{name}-")]
+    return find_domain(max(of, key=len)) if of else None
+
+
+def reference_text(task: Task) -> str:
+    """The text of a task's secret that critics and collaborators read."""
+    domain = domain_of(task)
+    return domain.reference(domain.secret_of(task))
+
+
+def only_domain(tasks: Iterable[Task], source: str) -> Domain:
+    """The one domain of these tasks; prompts and scorers depend on it."""
+    found = sorted({task.domain for task in tasks})
+    if len(found) > 1:
+        raise DataError(f"{source}: has {' and '.join(found)} tasks; take them one after the other")
+    return find_domain(found[0])

@@ -1,0 +1,141 @@
+"""`--tasks SOURCE`: the one place that knows what a source of tasks can be.
+
+A source is a file of JSON lines, ours or published by ColBench, told apart line by line; or the name of a
+generator with a split, a size and perhaps a seed: `mini-frontend:test:500:7`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sweetrl.domains import colbench, registry
+from sweetrl.domains.domain import Domain, Generator
+from sweetrl.errors import DataError, UsageError
+from sweetrl.records import LineDecoder, read_lines
+from sweetrl.types import Secret, Task
+
+SPLITS = ("train", "validation", "test")
+
+_GENERATED = re.compile(r"(?P<split>[a-z]+):(?P<count>[1-9]\d{0,8})(?::(?P<seed>\d{1,18}))?")
+
+
+def read_tasks(source: str | Path) -> Iterator[Task]:
+    """The tasks of a source, one at a time, each id once."""
+    name, _, rest = str(source).partition(":")
+    if (generator := _generator(source)) is not None:
+        asked = _asked(name, rest)
+        return generator(asked["split"], int(asked["count"]), int(asked["seed"] or 0))
+    return _read_file(Path(source))
+
+
+def load_tasks(source: str | Path) -> dict[str, Task]:
+    """The tasks of a source by id."""
+    return {task.id: task for task in read_tasks(source)}
+
+
+def count_tasks(source: str | Path) -> int:
+    """How many tasks a source has. Those of a generator are not made: its name says how many."""
+    name, _, rest = str(source).partition(":")
+    if _generator(source) is not None:
+        return int(_asked(name, rest)["count"])
+    return sum(1 for _ in _read_file(Path(source)))
+
+
+def _generator(source: str | Path) -> Generator | None:
+    name, colon, _ = str(source).partition(":")
+    return registry.find_generator(name) if colon and not Path(source).exists() else None
+
+
+def _asked(name: str, rest: str) -> re.Match[str]:
+    asked = _GENERATED.fullmatch(rest)
+    if asked is None:
+        raise UsageError(f"{name}:{rest}: write {name}:SPLIT:N or {name}:SPLIT:N:SEED")
+    return asked
+
+
+def _read_file(path: Path) -> Iterator[Task]:
+    decode = LineDecoder(dict[str, Any], path)
+    lines_by_id: dict[str, int] = {}
+    for number, line in read_lines(path):
+        try:
+            task = _parse(decode(number, line), path, number, ascii_only=line.isascii())
+        except DataError:
+            raise
+        except (msgspec.ValidationError, UsageError) as error:
+            raise DataError(str(error), path=path, line=number) from None
+        first = lines_by_id.setdefault(task.id, number)
+        if first != number:
+            raise DataError(
+                f"the id {task.id!r} was used before, in line {first}; ids must differ",
+                path=path,
+                line=number,
+            )
+        yield task
+    if not lines_by_id:
+        raise DataError("has no tasks", path=path)
+
+
+def _parse(fields: dict[str, Any], path: Path, number: int, *, ascii_only: bool) -> Task:
+    name, split = f"{path.stem}-{number - 1}", _split_of(path.stem)
+    if colbench.is_published(fields):
+        return colbench.parse_task(fields, position_id=name, split=split, ascii_only=ascii_only)
+    domain = registry.chosen()
+    if domain is not None and not fields.keys() & {"schema", "domain", "kind"}:
+        return parse_task({"id": name, "split": split, "domain": domain.name, **_own_fields(fields, domain)})
+    if fields.keys() & {"schema", "request", "secret"}:
+        return parse_task(fields)
+    names = ", ".join(list(fields)[:5]) or "none"
+    raise DataError(
+        f"neither a sweetrl task nor a published ColBench task (its fields: {names}); "
+        "if it is in a format of its domain, name that with --domain",
+        path=path,
+        line=number,
+    )
+
+
+def _own_fields(fields: dict[str, Any], domain: Domain) -> Mapping[str, Any]:
+    if domain.parse_line is None:
+        return fields
+    try:
+        return domain.parse_line(fields)
+    except (LookupError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UsageError(f"not a line of the domain {domain.name}: {reason}") from error
+
+
+def parse_task(fields: Mapping[str, Any]) -> Task:
+    """The task with these fields, its secret of the type of its domain.
+
+    Raises `msgspec.ValidationError`, which says the path of the wrong field, and `UsageError` for a domain that is
+    not there. In files of schema `task/1` the domain is called `kind`.
+    """
+    given = dict(fields)
+    if given.get("schema") == "task/1":
+        given["schema"] = "task/2"
+    if "domain" not in given and "kind" in given:
+        given["domain"] = given.pop("kind")
+    # The secret is read in a second step, when its type is known.
+    task = msgspec.convert({**given, **({"secret": {}} if "secret" in given else {})}, Task)
+    domain = registry.domain_of(task)
+    return msgspec.structs.replace(task, secret=_secret(given.get("secret"), domain))
+
+
+def _secret(fields: Any, domain: Domain) -> Secret:
+    tag = domain.secret.__struct_config__.tag
+    field = domain.secret.__struct_config__.tag_field
+    if isinstance(fields, dict) and field is not None:
+        fields = {field: tag, **fields}
+    try:
+        return msgspec.convert(fields, domain.secret)
+    except msgspec.ValidationError as error:
+        message = str(error)
+        at = message.replace("`$.", "`$.secret.") if "`$." in message else f"{message} - at `$.secret`"
+        raise msgspec.ValidationError(at) from None
+
+
+def _split_of(stem: str) -> str:
+    last = stem.rpartition("_")[2]
+    return last if last in SPLITS else ""

@@ -1,1 +1,0 @@
-"""Judging outcomes: task and episode in, verdict out."""

@@ -1,1 +1,0 @@
-"""Where tasks come from: our own files, the published ColBench files, and later generators."""

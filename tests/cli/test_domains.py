@@ -1,0 +1,150 @@
+"""Domains on the command line: chats of one's own, `--domain`, and domains that are not there."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sweetrl.records import read_records
+from sweetrl.types import EpisodePair, TurnCredit
+
+Sweetrl = Callable[..., Any]
+
+ASK = {"role": "user", "content": "Book me a train."}
+PARCELS = """
+from sweetrl.domains.domain import Domain, Labels, Prompts
+from sweetrl.domains.scoring import plain_scoring
+from sweetrl.prompts import Prompt
+from sweetrl.types import Secret, Verdict, digest
+
+
+class ParcelSecret(Secret, frozen=True):
+    price: str
+
+
+class Scorer:
+    name = "parcels-exact/1"
+
+    async def score(self, task, episode):
+        right = episode.answer == task.secret.price
+        return Verdict(
+            task_id=task.id, episode_id=episode.id, scorer=self.name, answer_digest=digest(episode.answer),
+            reward=float(right), success=right,
+        )
+
+
+def text(name, fields=""):
+    return Prompt(f"{name} of parcels {fields}", source=f"{name}-parcels")
+
+
+PARCELS = Domain(
+    name="parcels",
+    secret=ParcelSecret,
+    reference=lambda secret: secret.price,
+    prompts=Prompts(
+        agent=text("agent"),
+        single_turn=text("single"),
+        collaborator=text("collaborator", "{hidden_information} {dialogue_history}"),
+        privileged=text("secret", "{hidden_information}"),
+    ),
+    labels=Labels(agent="Clerk", reward="right prices"),
+    scoring=plain_scoring(lambda options: Scorer()),
+)
+"""
+
+
+def chats(folder: Path, *lines: dict[str, Any]) -> Path:
+    path = folder / "chats.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def chat(answer: str, **more: Any) -> dict[str, Any]:
+    return {"messages": [ASK, {"role": "assistant", "content": answer}], **more}
+
+
+@pytest.fixture
+def imported(sweetrl: Sweetrl, tmp_path: Path) -> Path:
+    log = chats(
+        tmp_path,
+        chat("To Rome", reference="a ticket to Rome", outcome=1),
+        chat("Nowhere", reference="a ticket to Rome", outcome=False),
+    )
+    assert sweetrl("episodes", "import", log, "-o", tmp_path / "run").code == 0
+    return tmp_path / "run"
+
+
+def test_chats_are_paired_by_their_outcomes_without_a_scorer(sweetrl: Sweetrl, imported: Path) -> None:
+    files = ("--episodes", imported / "episodes.jsonl", "--verdicts", imported / "verdicts.jsonl")
+    ended = sweetrl("pairs", *files, "-o", imported / "pairs.jsonl")
+    assert ended.code == 0, ended.err
+    [pair] = read_records(imported / "pairs.jsonl", EpisodePair)
+    assert pair.chosen.endswith("#0")
+    assert pair.rejected.endswith("#1")
+
+
+def test_the_turns_of_chats_get_credit_from_a_critic_that_reads_the_reference(
+    sweetrl: Sweetrl, imported: Path
+) -> None:
+    files = ("--dialogues", imported / "episodes.jsonl", "--tasks", imported / "tasks.jsonl")
+    ended = sweetrl("credit", *files, "--critic", "scripted:overlap", "-o", imported / "credit.jsonl")
+    assert ended.code == 0, ended.err
+    credit = read_records(imported / "credit.jsonl", TurnCredit)
+    assert {each.episode_id[-2:]: each.advantage for each in credit} == {"#0": 1.0, "#1": 0.0}
+
+
+def test_a_log_of_chats_gets_credit_without_an_import(sweetrl: Sweetrl, tmp_path: Path) -> None:
+    log = chats(tmp_path, chat("To Rome", reference="Rome"))
+    ended = sweetrl(
+        "credit", "--dialogues", log, "--critic", "scripted:overlap", "-o", tmp_path / "credit.jsonl"
+    )
+    assert ended.code == 0, ended.err
+    [credit] = read_records(tmp_path / "credit.jsonl", TurnCredit)
+    assert credit.advantage == 1.0
+
+
+def test_chats_are_not_scored(sweetrl: Sweetrl, imported: Path) -> None:
+    files = ("--tasks", imported / "tasks.jsonl", "--episodes", imported / "episodes.jsonl")
+    ended = sweetrl("score", *files, "-o", imported / "other.jsonl")
+    assert ended.code == 2
+    assert "chat tasks have no scorer" in ended.err
+    assert not (imported / "other.jsonl").exists()
+
+
+def test_a_bad_chat_is_one_line_and_exit_code_2(sweetrl: Sweetrl, tmp_path: Path) -> None:
+    log = chats(tmp_path, chat("Fine"), {"messages": [ASK]})
+    ended = sweetrl("episodes", "import", log, "-o", tmp_path / "run")
+    assert ended.code == 2
+    [line] = ended.err.strip().splitlines()
+    assert f"{log}:2: not a chat" in line
+
+
+def test_a_domain_that_is_not_installed_is_named_with_the_next_step(sweetrl: Sweetrl, tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks.jsonl"
+    tasks.write_text('{"id": "a", "domain": "parcels", "request": "?", "secret": {"price": "7"}}\n')
+    ended = sweetrl("tasks", "show", tasks)
+    assert ended.code == 2
+    assert f"{tasks}:1: the domain 'parcels' is not installed; install the package" in ended.err
+    assert "--domain MODULE:OBJECT" in ended.err
+
+
+def test_a_domain_of_ones_own_module_goes_from_rollout_to_metrics(
+    sweetrl: Sweetrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"own_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{module}.py").write_text(PARCELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    tasks = tmp_path / "raw.jsonl"
+    tasks.write_text('{"request": "What does it cost?", "secret": {"price": "7"}}\n')
+    players = ("--agent", "scripted:curious", "--collaborator", "scripted:unsure")
+    own = ("--tasks", tasks, "--domain", f"{module}:PARCELS")
+    ended = sweetrl("evaluate", *own, *players, "-o", tmp_path / "run")
+    assert ended.code == 0, ended.err
+    assert "right prices, %" in ended.out
+    verdicts = (tmp_path / "run/verdicts.jsonl").read_text()
+    assert '"scorer":"parcels-exact/1"' in verdicts
+    ended = sweetrl("tasks", "show", "--secret", tasks, "--domain", f"{module}:PARCELS")
+    assert ended.code == 0
+    assert "reference" in ended.out

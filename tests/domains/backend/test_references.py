@@ -1,0 +1,121 @@
+"""What the reference makes of a test decides how much of it the answer's process evaluates."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from sweetrl.domains.backend.references import Expected, Rest, evaluate_rests, readable, run_reference
+from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.sandbox import Sandbox, decode
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+def expected(sandbox: Sandbox, reference: str, test: str, *, request: str = "def f(x)") -> Expected:
+    secret = BackendSecret(reference=reference, tests={"test1": test})
+    (found,) = run_reference(request, secret, sandbox, scope="module")
+    return found
+
+
+CHOSEN = {
+    "plain": ("def f(x): return [x, 2]", "f(1)[0] == 1", "f(1)", False),
+    "a generator": ("def f(x): yield x", "list(f(1)) == [1]", "f(1)", False),
+    "a generator in a loop": ("def f(x): yield x", "[y for y in f(1)] == [1]", "f(1)", False),
+    "a generator without an end": (
+        "def f(x):\n    while True: yield x",
+        "next(f(1)) == 1",
+        "next(f(1))",
+        True,
+    ),
+    "views": (
+        "def f(x): return {x: 2}.items()",
+        "len(f(1)) == 1 and dict(f(1)) == {1: 2}",
+        "(f(1), f(1))",
+        False,
+    ),
+    "a closure": ("def f(x): return lambda y: x + y", "f(1)(2) == 3", "f(1)(2)", True),
+    "a method": (
+        "class S:\n    def go(self, x): return x\n",
+        "S().go(3) == 3",
+        "S().go(3)",
+        True,
+    ),
+    "a function as an argument": (
+        "def f(x): return -x",
+        "sorted([1, 2], key=f) == [2, 1]",
+        "sorted([1, 2], key=f)",
+        True,
+    ),
+    "more than its plain form": (
+        "from collections import Counter\ndef f(x): return Counter(x)",
+        "f('aab').most_common(1) == [('a', 2)]",
+        "f('aab').most_common(1)",
+        True,
+    ),
+    "a default that the plain form lacks": (
+        "from collections import defaultdict\ndef f(x): return defaultdict(int, {x: 1})",
+        "f(1)[7] == 0",
+        "f(1)[7]",
+        True,
+    ),
+    "a type of its own": (
+        "class A: pass\ndef f(x): return A()",
+        "isinstance(f(1), A)",
+        "isinstance(f(1), A)",
+        True,
+    ),
+    "state between calls": (
+        "seen = []\ndef f(x):\n    seen.append(x)\n    return len(seen)",
+        "f(0) + 10 * f(0) == 21",
+        "(f(0), f(0))",
+        False,
+    ),
+    "a condition that guards a call": (
+        "def f(x): return 1 / x",
+        "f(1) == 1 or f(0)",
+        "f(1) == 1 or f(0)",
+        True,
+    ),
+    "modules": (
+        "import math\ndef f(x): return x / 3",
+        "math.isclose(f(1), 0.3333333333333)",
+        "f(1)",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHOSEN)
+def test_the_smallest_subject_that_keeps_the_result_is_chosen(sandbox: Sandbox, case: str) -> None:
+    reference, test, subject, widened = CHOSEN[case]
+    found = expected(sandbox, reference, test, request="" if "S()" in test else "def f(x)")
+    assert (found.flaw, found.split.subject, found.widened) == ("", subject, widened)
+
+
+def test_the_outcome_is_that_of_the_whole_test(sandbox: Sandbox) -> None:
+    found = expected(sandbox, "def f(x): return x * 2", "(f(1), f(2) > 3)")
+    assert (found.value, found.outcome) == ((2, 4), (2, True))
+
+
+def test_what_the_reference_alone_has_is_kept_for_the_rest(sandbox: Sandbox) -> None:
+    found = expected(sandbox, "def f(x): return x\ndef g(x): return [x, (1,)]", "f(3) in g(3)")
+    assert (found.split.rest, decode(found.known)) == ("answer_value in known_value", [3, (1,)])
+
+
+def test_rests_are_evaluated_on_decoded_values_without_reference_or_answer(sandbox: Sandbox) -> None:
+    secret = BackendSecret(reference="import math\ndef f(x): return 1", tests={"test1": "f(1)"})
+    rests = [
+        Rest("answer_value + (known_value,)", b'{"tuple": [1]}', b'{"decimal": "0.5"}'),
+        Rest("math.floor(answer_value)", b"2.5", b"null"),
+        Rest("f(answer_value)", b"1", b"null"),
+    ]
+    first, second, third = evaluate_rests(secret, sandbox, rests)
+    assert readable(first)
+    assert first.encoded == b'{"tuple":[1,{"decimal":"0.5"}]}'
+    assert readable(second)
+    assert second.encoded == b"2"
+    assert "NameError" in str(third)
