@@ -88,9 +88,9 @@ def _system(common: "Common", domain: Domain, prompt_file: Path | None, episodes
 
 def _privileged_prompt(domain: Domain, prompt_file: Path | None, source: str, *, vision: bool) -> Prompt:
     """What a critic is told of the reference."""
-    pictures = domain.pictures if vision else None
-    if vision and pictures is None:
+    if vision and domain.pictures is None:
         raise UsageError(f"{source}: has {domain.name} tasks, and nothing to see; leave out --vision")
+    pictures = domain.pictures if vision else None
     shipped = domain.prompts.privileged if pictures is None else pictures.privileged_prompt
     prompt = read_prompt(prompt_file) or shipped
     fields = [] if vision else ["hidden_information"]
