@@ -30,7 +30,7 @@ of `Episode` or a file. Models, collaborators and critics are objects of yours o
 SECTIONS = {
     "Functions": ("sweetrl.api", "sweetrl.models", "sweetrl.seeds"),
     "Dialogues": ("sweetrl.dialogue",),
-    "Domains": ("sweetrl.domains",),
+    "Domains": ("sweetrl.domains", "sweetrl.settings"),
     "Interfaces": ("sweetrl.protocols",),
     "Sandbox": ("sweetrl.sandbox",),
     "Prompts": ("sweetrl.prompts",),

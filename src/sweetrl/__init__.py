@@ -68,8 +68,9 @@ if TYPE_CHECKING:
         TokenCritic,
         TurnCritic,
     )
-    from sweetrl.sandbox import Raised, Returned, Sandbox, TimedOut, Unusable
+    from sweetrl.sandbox import Program, Raised, Returned, Sandbox, TimedOut, Unusable
     from sweetrl.seeds import derive_seed
+    from sweetrl.settings import ScorerSettings
     from sweetrl.types import (
         Box,
         CandidateSet,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
         Unfinished,
         Usage,
         Verdict,
+        digest,
     )
 
     __version__: str
@@ -135,6 +137,7 @@ __all__ = [
     "Outcome",
     "OutputValue",
     "PageError",
+    "Program",
     "Prompt",
     "Prompts",
     "Raised",
@@ -149,6 +152,7 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "Scorer",
+    "ScorerSettings",
     "Screenshots",
     "ScriptedAgent",
     "ScriptedCollaborator",
@@ -176,6 +180,7 @@ __all__ = [
     "credit",
     "credit_async",
     "derive_seed",
+    "digest",
     "find_domain",
     "load_agent",
     "load_collaborator",
@@ -209,6 +214,7 @@ _HOMES = (
     "domains.domain",
     "domains.registry",
     "domains.scoring",
+    "settings",
     "domains.backend.secret",
     "domains.frontend.secret",
     "dialogue.agents",
