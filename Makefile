@@ -46,6 +46,7 @@ check: $(COMPLETE) ## style, types, and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --strict examples/sql_domain/src
 	$(BIN)/python -m pytest --quiet tests/test_architecture.py
 
 bench: $(COMPLETE) ## side-by-side measurements, one after the other

@@ -17,6 +17,7 @@ from sweetrl import (
     Verdict,
     digest,
 )
+from sweetrl_sql.tables import SqlSecret
 
 # Each query gets a process and a database of its own. `query_only` is a courtesy: the sandbox is what keeps it in.
 RUN = """
@@ -62,15 +63,16 @@ class SqlScorer:
         )
 
     def _check(self, task: Task, query: str) -> Check:
-        wanted, got = self._rows(task, task.secret.query), self._rows(task, query)
+        assert isinstance(task.secret, SqlSecret)
+        wanted, got = self._rows(task.secret, task.secret.query), self._rows(task.secret, query)
         if isinstance(got, Returned):
             equal = isinstance(wanted, Returned) and got.encoded == wanted.encoded
             return Check("result set", Outcome.PASSED if equal else Outcome.WRONG)
         outcome = Outcome.TIMED_OUT if isinstance(got, TimedOut) else Outcome.RAISED
         return Check("result set", outcome, str(got))
 
-    def _rows(self, task: Task, query: str) -> object:
-        call = f"rows({task.secret.database!r}, {query!r})"
+    def _rows(self, secret: SqlSecret, query: str) -> object:
+        call = f"rows({secret.database!r}, {query!r})"
         return self._sandbox.run(Program(sources=(RUN,), defines="rows", calls=(call,)))[0]
 
     def close(self) -> None:
