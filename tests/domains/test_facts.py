@@ -1,7 +1,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sweetrl.domains.backend.facts import facts_of, sentences, told
+
+from sweetrl.domains.facts import facts_of, sentences, told
 
 REQUEST = (
     "Write a function that prices a parcel in euros. The signature is: def price(weight, region='north')"
