@@ -319,10 +319,9 @@ def _command_line(module: str) -> Any:
 
 
 def _critic(critic: str | TurnCritic, models: Models) -> TurnCritic:
-    if not isinstance(critic, str):
-        return critic
-    opened: TurnCritic = _command_line("critics").open_critic(critic, models)[0]
-    return opened
+    from sweetrl.critics.opening import open_with_models
+
+    return open_with_models(critic, models) if isinstance(critic, str) else critic
 
 
 def _train(name: str, *, model: str, output: Path, **settings: Any) -> None:

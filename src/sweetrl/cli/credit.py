@@ -14,16 +14,20 @@ from sweetrl.candidates.credit import credit_turns
 from sweetrl.candidates.sample import stored_turns
 from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.critics import GradingPrompt, Judging, open_critic
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.filling import Tally, fill, open_output, opened_models
 from sweetrl.cli.options import OutputOption
+from sweetrl.critics.opening import Judging, open_with_models
 from sweetrl.domains.dialogues import IMPORTED, read_dialogues, read_episodes
 from sweetrl.errors import UsageError
 from sweetrl.records import read_records
 from sweetrl.settings import CriticChoice
 from sweetrl.types import Episode, Task, TokenCredit, TurnCredit
 
+GradingPrompt = Annotated[
+    Path | None,
+    typer.Option("--judge-prompt", metavar="FILE", help="How a judge is asked to grade {output}."),
+]
 SAID_CHARACTERS = 100
 """How much of a turn a table shows."""
 
@@ -97,8 +101,8 @@ async def _credit(
     total = sum(1 for _ in stored_turns(episode for _, episode in dialogues))
     tally = Tally(output, "turns")
     async with opened_models(tally) as models:
-        critic, of_critic = open_critic(settings.critic, models, judging)
-        config = {**dialogues.fingerprint(), **of_critic}
+        critic = open_with_models(settings.critic, models, judging)
+        config = {**dialogues.fingerprint(), "critic": critic.name}
         with open_output(output, TurnCredit, command="credit", config=config, quiet=quiet) as log:
             credited = credit_turns(dialogues, critic, concurrency=settings.concurrency, skip=log.has)
             await fill(log, credited, tally, total=total, quiet=quiet)

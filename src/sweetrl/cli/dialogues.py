@@ -19,7 +19,7 @@ from sweetrl import interrupts
 from sweetrl.browser.session import BrowserSession
 from sweetrl.candidates.rank import best_candidate
 from sweetrl.cli import console, inputs, live
-from sweetrl.cli.critics import Judging, open_critic
+from sweetrl.critics.opening import Judging, open_with_models
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.building import Models, build_agent, build_collaborator, model_settings, parse_price
 from sweetrl.dialogue.guard import GuardedCollaborator
@@ -143,12 +143,11 @@ def _drafts(settings: DialogueSettings, models: Models) -> tuple[Drafts | None, 
     """Who chooses among the drafts of a turn, and what of that shapes an episode."""
     if settings.critic is None:
         return None, {}
-    critic, config = open_critic(
-        settings.critic, models, Judging(telling=inputs.path_of(settings.critic_prompt))
-    )
+    judging = Judging(telling=inputs.path_of(settings.critic_prompt))
+    critic = open_with_models(settings.critic, models, judging)
     name = f"best of {settings.best_of} by {critic.name}"
     drafts = Drafts(settings.best_of, partial(best_candidate, critic), name)
-    return drafts, {**config, "best_of": settings.best_of}
+    return drafts, {"critic": critic.name, "best_of": settings.best_of}
 
 
 def open_episodes(output: Path, command: str, settings: dict[str, Any]) -> RecordLog[Episode]:

@@ -16,7 +16,6 @@ from rich.table import Table
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import percent_with_interval, plain
-from sweetrl.cli.finish import finish
 from sweetrl.cli.screen import Asked, View, in_words, run_stages
 from sweetrl.errors import UsageError
 from sweetrl.experiments.local import usable_cores
@@ -123,13 +122,13 @@ def shipped(name: str) -> Path:
 
 def _results(study: Study, planned: Plan, *, fresh: bool, quiet: bool) -> "StudyResults":
     """What came out; a finished run is not gone through again."""
-    from sweetrl.experiments.results import written_results
+    from sweetrl.experiments.results import write_results, written_results
 
     results = None if fresh else written_results(study)
     if results is None:
         if not quiet:
             console.note("Writing the report")
-        finish(study, planned)
+        write_results(study, planned)
         results = written_results(study)
         assert results is not None
     metrics = msgspec.json.format(msgspec.json.encode(metrics_of(results))) + b"\n"

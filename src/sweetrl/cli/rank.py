@@ -6,10 +6,10 @@ from sweetrl import interrupts
 from sweetrl.candidates.rank import rank_candidates
 from sweetrl.cli import inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.critics import Judging, open_critic
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.filling import Tally, fill, fill_at_once, open_output, opened_models
 from sweetrl.cli.options import CandidatesOption, EpisodesOption, OutputOption, TasksOption
+from sweetrl.critics.opening import Judging, open_with_models
 from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.credit import ranked_by_values
 from sweetrl.experiments.pipeline import VALUES
@@ -66,12 +66,12 @@ async def _rank(
     )
     tally = Tally(output, "turns")
     async with opened_models(tally) as models:
-        critic, of_critic = open_critic(settings.critic, models, judging)
+        critic = open_with_models(settings.critic, models, judging)
         config = {
             "episodes": inputs.fingerprint(episodes),
             "candidates": inputs.fingerprint(candidates),
             "tasks": inputs.fingerprint_of_tasks(tasks.values()),
-            **of_critic,
+            "critic": critic.name,
         }
         with open_output(output, CandidateSet, command="rank", config=config, quiet=quiet) as log:
             # They were written as they came about. What is ranked together shall not depend on that.

@@ -19,7 +19,6 @@ from rich.table import Table
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.finish import finish
 from sweetrl.cli.screen import Asked, View, run_stages
 from sweetrl.errors import ConfigError, UsageError
 from sweetrl.experiments.estimates import Cost, cost, costs
@@ -115,7 +114,9 @@ def _report_study(study: Study, *, json: bool, quiet: bool) -> None:
 
 
 def _finish(study: Study, planned: Plan, *, quiet: bool) -> dict[str, str]:
-    written = finish(study, planned)
+    from sweetrl.experiments.results import write_results  # loads what plots and tables need
+
+    written = write_results(study, planned)
     if not quiet:
         for name, path in written.items():
             console.note(f"{name}: {path}")

@@ -12,6 +12,7 @@ from sweetrl.cli.candidates import refuse_other_domain
 from sweetrl.cli.train_progress import shown
 from sweetrl.dialogue.building import read_prompt
 from sweetrl.domains.domain import Domain
+from sweetrl.domains.reference_pages import make_references
 from sweetrl.domains.registry import DEFAULT, find_domain, only_domain
 from sweetrl.errors import UsageError
 from sweetrl.learning.algorithm import Algorithm, Records
@@ -100,8 +101,6 @@ def _privileged_prompt(domain: Domain, prompt_file: Path | None, source: str, *,
 
 def _rendered(common: "Common", pairs: Path, tasks: dict[str, Task]) -> Picture:
     """Where the pictures of the references are: all that the pairs need, made if they are not there yet."""
-    from sweetrl.cli.references import make_references
-
     RunFolder(common.output).refuse_foreign()
     needed = {pair.task_id for pair in read_records(pairs, EpisodePair)} & tasks.keys()
     chosen = [tasks[each] for each in sorted(needed)]

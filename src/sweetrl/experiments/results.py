@@ -9,7 +9,7 @@ from sweetrl.evaluation.gathered import gathered
 from sweetrl.evaluation.studies import StudyResults
 from sweetrl.experiments.journal import Journal
 from sweetrl.experiments.plan import Plan
-from sweetrl.experiments.study_report import REPORT, CreditDialogues, write_report
+from sweetrl.experiments.study_report import REPORT, write_report
 from sweetrl.experiments.study_results import StudyReader, missing_points, points_of
 from sweetrl.records import write_atomically
 from sweetrl.report.study_page import study_page
@@ -19,11 +19,8 @@ RESULTS = "results.json"
 PAGE = "results.md"
 
 
-def write_results(study: Study, planned: Plan, credit: CreditDialogues) -> dict[str, str]:
-    """Write the results of what is done; the files by what they are.
-
-    `credit` tells the advantages of the turns that the report shows.
-    """
+def write_results(study: Study, planned: Plan) -> dict[str, str]:
+    """Write the results of what is done; the files by what they are."""
     folder = Path(study.output)
     begun = folder.is_dir()  # a journal would make it
     finished = planned.finished(Journal(folder).has) if begun else None
@@ -35,7 +32,7 @@ def write_results(study: Study, planned: Plan, credit: CreditDialogues) -> dict[
     _write_page(results if study.page is None else _gather(results, page.with_suffix(".json")), page)
     written = {"results": str(folder / RESULTS), "page": str(page)}
     if results.methods:
-        written["report"] = str(write_report(study, finished, results, credit))
+        written["report"] = str(write_report(study, finished, results))
     return written
 
 

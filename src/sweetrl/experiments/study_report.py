@@ -1,19 +1,24 @@
 """The report of a study: its results as one HTML page, with training curves and dialogues of its first seed."""
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from sweetrl import interrupts
+from sweetrl.candidates.credit import credit_turns
+from sweetrl.critics.opening import open_with_models
+from sweetrl.dialogue.building import Models
 from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.studies import Curve, Step, StudyResults, useful_curves
 from sweetrl.experiments.journal import JOURNAL
 from sweetrl.experiments.plan import Evaluated, Plan
 from sweetrl.experiments.run_folder import RunFolder, turns_used
 from sweetrl.experiments.study_results import TABLES
+from sweetrl.models import EndpointOptions, Meter
 from sweetrl.records import write_atomically
 from sweetrl.report import (
     Comparison,
@@ -37,22 +42,18 @@ REPORT = "report.html"
 EXAMPLES = 6
 """Tasks whose dialogues are shown."""
 
-CreditDialogues = Callable[[Path, dict[str, Task], dict[str, list[Episode]]], dict[str, list[TurnCredit]]]
-"""(the folder of a trained critic, the tasks, the dialogues of each method) -> the advantages of their turns"""
 
-
-def write_report(study: Study, planned: Plan, results: StudyResults, credit: CreditDialogues) -> Path:
+def write_report(study: Study, planned: Plan, results: StudyResults) -> Path:
     """Write the page; where it is."""
     path = Path(study.output) / REPORT
-    contents = _Report(study, planned, results, credit).contents()
+    contents = _Report(study, planned, results).contents()
     write_atomically(path, render(contents).encode("utf-8", "replace"))
     return path
 
 
 class _Report:
-    def __init__(self, study: Study, planned: Plan, results: StudyResults, credit: CreditDialogues) -> None:
+    def __init__(self, study: Study, planned: Plan, results: StudyResults) -> None:
         self._study = study
-        self._credit = credit
         self._results = results
         self._tasks = load_tasks(study.evaluation_tasks())
         self._planned = planned
@@ -128,7 +129,7 @@ class _Report:
             return runs
         tasks = set(choose_tasks([method_of(run).tasks for run in runs], (), EXAMPLES, self._study.seed))
         shown = {run.name: [episode for episode in run.episodes if episode.task_id in tasks] for run in runs}
-        credit = self._credit(critic, self._tasks, shown)
+        credit = interrupts.run(_credit, critic, self._tasks, shown)
         return [replace(run, credit=credit[run.name]) for run in runs]
 
     def _critic(self) -> Path | None:
@@ -174,6 +175,21 @@ class _Report:
         yield Provenance("Study", (("seeds", ", ".join(map(str, self._results.seeds))),), settings)
         for each in self._evaluated[:1]:
             yield from RunFolder(each.folder, each.name).provenance()
+
+
+async def _credit(
+    folder: Path, tasks: dict[str, Task], dialogues: dict[str, list[Episode]]
+) -> dict[str, list[TurnCredit]]:
+    """The advantages of the turns of each method's dialogues, by the trained critic in a folder."""
+    critic = open_with_models(str(folder), Models(EndpointOptions(), Meter()))
+    return {
+        name: [
+            turn
+            async for turn in credit_turns(((tasks[each.task_id], each) for each in episodes), critic)
+            if turn.advantage is not None
+        ]
+        for name, episodes in dialogues.items()
+    }
 
 
 def _comparison(step: Step) -> Comparison:

@@ -1,0 +1,57 @@
+"""Opens critics by name, with the chat models and pages that they ask for."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sweetrl import critics
+from sweetrl.critics.critic_type import CriticTools, Picture
+from sweetrl.dialogue.building import Models, ModelSettings, read_prompt
+from sweetrl.errors import MissingExtra
+from sweetrl.models import FREE
+from sweetrl.protocols import ChatModel, TurnCritic
+from sweetrl.types import Sampling
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How a critic without training is asked; None is as usual."""
+
+    comparing: Path | None = None
+    grading: Path | None = None
+    rounds: int | None = None
+    telling: Path | None = None
+    """The prompt around the secret, of a critic `zero:`."""
+
+    def tools(self, models: Models) -> CriticTools:
+        """What critics are opened with; all that they open is closed with `models`."""
+
+        def chat_model(spec: str) -> ChatModel:
+            return models.of(ModelSettings(spec, Sampling(), FREE))
+
+        def pictures() -> Picture:
+            from sweetrl.domains.reference_pages import References
+
+            references = References()
+            models.close_too(references)
+            return references.of
+
+        return CriticTools(
+            chat_model=chat_model,
+            pictures=pictures,
+            judge_prompts=(read_prompt(self.comparing), read_prompt(self.grading)),
+            judge_rounds=self.rounds,
+            prompt=read_prompt(self.telling),
+        )
+
+
+AS_USUAL = Judging()
+
+
+def open_with_models(spec: str, models: Models, judging: Judging = AS_USUAL) -> TurnCritic:
+    """The critic that `--critic` names. Its chat models are closed with `models`."""
+    try:
+        return critics.open_critic(spec, judging.tools(models))
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("sweetrl"):
+            raise
+        raise MissingExtra("a critic in this process", "train") from error
