@@ -35,7 +35,7 @@ LAST_WORDS = 20
 """Lines of a stage that failed which are shown."""
 
 WORDS = {
-    "rollout": "the untrained agent holds dialogues to learn from",
+    "rollout": "the untrained agent runs dialogues to learn from",
     "score": "their answers meet hidden tests",
     "pairs": "better dialogues are paired with worse ones on the same task",
     "candidates": "the agent says what else it might have said at each turn",
