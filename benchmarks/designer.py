@@ -20,8 +20,8 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 from pages.complaints import tally_complaints  # noqa: E402
 from sweetrl.browser import BrowserPool  # noqa: E402
 from sweetrl.domains.frontend.designer import SATISFIED, remark  # noqa: E402
+from sweetrl.domains.frontend.secret import FrontendSecret  # noqa: E402
 from sweetrl.domains.sources import read_tasks  # noqa: E402
-from sweetrl.types import FrontendSecret  # noqa: E402
 
 RESULTS = HERE / "results" / "designer.json"
 

@@ -30,12 +30,11 @@ sys.path.insert(0, str(ROOT / "tests"))
 from models.tiny_llama import save_tiny_llama  # noqa: E402
 from sweetrl.learning.algorithms import default_settings, objective  # noqa: E402
 from sweetrl.learning.batches import Example, TokenBatch, collate  # noqa: E402
-from sweetrl.learning.checkpoints import RunFolder  # noqa: E402
-from sweetrl.learning.datasets import Dataset  # noqa: E402
 from sweetrl.learning.loading import load_model  # noqa: E402
+from sweetrl.learning.reference import with_reference  # noqa: E402
 from sweetrl.learning.settings import TrainingSettings  # noqa: E402
 from sweetrl.learning.tokens import EncodedSequence  # noqa: E402
-from sweetrl.learning.trainer import StepsOfRun, with_reference  # noqa: E402
+from sweetrl.learning.trainer import StepsOfRun  # noqa: E402
 
 TURNS, TOKENS, PAIRS, VOCABULARY = 8, 17, 4, 1024
 draw = random.Random(0)
@@ -111,10 +110,7 @@ def compare(path: Path, examples: list[Example], method: str, batch_size: int) -
     settings = default_settings(method, epochs=1, batch_size=batch_size, tokens_per_pass=8192, max_tokens=512)
     model = load_model(str(path), settings)
     with tempfile.TemporaryDirectory() as folder:
-        data = with_reference(
-            Dataset(examples), model, settings, RunFolder(Path(folder)), torch.device("cpu")
-        )
-    known = data.examples
+        known = with_reference(examples, model, settings, Path(folder), torch.device("cpu"))
     alone = [replace(example, group="", branch=False) for example in known]
     measured = {
         "at random": speed(model, batches_at_random(known, settings), settings, len(known)),
