@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sweetrl.dialogue import rules
@@ -107,6 +107,7 @@ lines = st.sampled_from(["backend", "frontend"]).flatmap(
 
 
 @given(st.lists(lines, min_size=1, max_size=3), st.booleans())
+@example([{**LINE, "answer": "\x7f"}], False)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 def test_published_lines_come_back_byte_for_byte(
     tmp_path: Path, dialogues: list[dict[str, Any]], escaped: bool

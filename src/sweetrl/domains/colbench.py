@@ -104,3 +104,8 @@ def _layout(task: Task) -> Layout:
         return msgspec.convert(task.extra[LAYOUT], Layout)
     except msgspec.ValidationError as error:
         raise DataError(f"task {task.id}: extra.{LAYOUT} is not a layout: {error}") from None
+
+
+def is_escaped(line: bytes) -> bool:
+    """Whether `json.dumps` wrote the line with all but printable ASCII escaped; it counts DEL among the others."""
+    return line.isascii() and b"\x7f" not in line

@@ -150,7 +150,7 @@ class _Line(NamedTuple):
             return self._chat().episode(task, attempt)
         try:
             return episode_from_published(
-                self.foreign or {}, task, attempt=attempt, escaped=self.raw.isascii()
+                self.foreign or {}, task, attempt=attempt, escaped=colbench.is_escaped(self.raw)
             )
         except DataError as error:
             raise self._complaint(str(error)) from None

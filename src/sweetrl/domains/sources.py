@@ -61,7 +61,7 @@ def _read_file(path: Path) -> Iterator[Task]:
     lines_by_id: dict[str, int] = {}
     for number, line in read_lines(path):
         try:
-            task = _parse(decode(number, line), path, number, ascii_only=line.isascii())
+            task = _parse(decode(number, line), path, number, ascii_only=colbench.is_escaped(line))
         except DataError:
             raise
         except (msgspec.ValidationError, UsageError) as error:
