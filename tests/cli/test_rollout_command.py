@@ -259,7 +259,7 @@ def test_an_endpoint_that_is_down_fails_each_dialogue_and_a_later_run_completes_
     )
     down = sweetrl(*command, "--json")
     assert down.code == 1
-    assert "the same command again does the failed ones" in down.err
+    assert "rerun the same command to retry the failed ones" in down.err
     failed = episodes_in(tmp_path / "run")
     assert len(failed) == 6
     for episode in failed.values():

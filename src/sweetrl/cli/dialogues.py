@@ -300,7 +300,7 @@ class Summary:
         if not self._patience.stop.is_set() and status.progress.stopped:
             yield f"stopped with {self.left} dialogues left: {status.progress.stopped}"
         if endings["failed"]:
-            yield "the same command again does the failed ones"
+            yield "rerun the same command to retry the failed ones"
 
     def _as_json(self) -> dict[str, Any]:
         status, meter = self._status, self._status.meter

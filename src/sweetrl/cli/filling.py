@@ -72,7 +72,7 @@ class Tally:
         for reason, count in self.failures.most_common(3):
             yield f"  {count} x {reason}"
         if self.failed:
-            yield "the same command again does the failed ones"
+            yield "rerun the same command to retry the failed ones"
 
     def _as_json(self, seconds: float) -> dict[str, Any]:
         return {

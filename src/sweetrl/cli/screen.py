@@ -246,5 +246,5 @@ def _advice(code: int) -> str:
     if code < 0:
         return interrupts.RESUME
     if code == 1:
-        return "the same command again does the failed items, --allow-failures goes on without them"
+        return "rerun the same command to retry the failed items, or add --allow-failures to continue without them"
     return "mend what it said and run the same command again"
