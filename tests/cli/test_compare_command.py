@@ -116,12 +116,12 @@ def test_people_get_a_table_for_each_outcome(
         assert words in ended.out
 
 
-def test_pages_are_compared_by_likeness(sweetrl: Sweetrl, tmp_path: Path) -> None:
+def test_pages_are_compared_by_similarity(sweetrl: Sweetrl, tmp_path: Path) -> None:
     folders = [
         write_run(tmp_path / name, {"a": [reward], "b": [0.5]}, scorer="frontend-layout/1")
         for name, reward in (("one", 0.4), ("two", 0.6))
     ]
-    assert "likeness, %" in sweetrl("compare", *folders).out
+    assert "similarity, %" in sweetrl("compare", *folders).out
 
 
 def test_tasks_of_only_one_run_are_counted_and_named(

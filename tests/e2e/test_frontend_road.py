@@ -116,7 +116,7 @@ def test_tasks_to_dialogues_to_scores_and_listening_pays(sweetrl, tmp_path):
     assert ended.code == 0, ended.err
     figures = json.loads((tmp_path / "run" / "metrics.json").read_text())["metrics"]
     assert figures["reward"]["value"] == pytest.approx(means[0])
-    assert "likeness, %" in ended.out
+    assert "similarity, %" in ended.out
     episodes = list(read_records(tmp_path / "run" / "episodes.jsonl", Episode))
     named = {turn.reply.screenshot for episode in episodes for turn in episode.turns if turn.reply}
     verdicts_of_run = tmp_path / "run" / "verdicts.jsonl"

@@ -63,7 +63,7 @@ def test_pages_are_discussed_scored_and_shown_side_by_side(sweetrl, tmp_path: Pa
     page = read(output.read_text())
 
     heads, alone, talks = cells(section(page, "results").one("table", "results"))
-    similarity = heads.index("likeness, %")
+    similarity = heads.index("similarity, %")
     assert alone[similarity].startswith(f"{100 * means['alone']:.1f}")
     assert talks[similarity].startswith(f"{100 * means['talks']:.1f}")
     assert "With a designer − No questions" in section(page, "differences").text

@@ -38,7 +38,7 @@ def test_attempts_on_one_task_are_put_together():
 
 def test_the_reward_of_pages_is_their_likeness():
     method = method_of(run("pages", {"a": 0.6, "b": 0.8}, scorer="frontend-layout/1"))
-    assert {metric.name for metric in method.metrics} >= {"success", "likeness", "turns"}
+    assert {metric.name for metric in method.metrics} >= {"success", "similarity", "turns"}
     assert "tests_passed" not in {metric.name for metric in method.metrics}
 
 

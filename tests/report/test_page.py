@@ -110,7 +110,7 @@ def test_runs_of_other_scorers_have_tables_of_their_own():
     contents = compose("t", [run("base", {"a": 1.0}), pages, run("sweet", {"a": 0.0})])
     tables = section(contents, "results").all("table", "results")
     assert [[row[0] for row in cells(table)[1:]] for table in tables] == [["base", "sweet"], ["pages"]]
-    assert "likeness, %" in cells(tables[1])[0]
+    assert "similarity, %" in cells(tables[1])[0]
 
 
 def test_metrics_of_unknown_names_are_shown_under_them():
@@ -146,7 +146,7 @@ def test_who_beats_whom_is_counted_on_common_tasks():
     assert "✗ 0/1" in rows[0].text
 
 
-def test_pages_are_compared_by_their_likeness():
+def test_pages_are_compared_by_their_similarity():
     runs = [
         Run(name, *records({"p": reward}, scorer="frontend-clip/1"))
         for name, reward in (("x", 0.61), ("y", 1.0))

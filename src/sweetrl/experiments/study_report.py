@@ -32,7 +32,7 @@ from sweetrl.report import (
     compose,
     render,
 )
-from sweetrl.report.compose import Run, choose_tasks, method_of
+from sweetrl.report.compose import Run, choose_tasks, method_of, reward_name
 from sweetrl.report.scales import estimate_of
 from sweetrl.report.study_page import missing_text
 from sweetrl.settings import Study
@@ -110,8 +110,7 @@ class _Report:
 
     def _over_seeds(self, method: Method) -> Method:
         """The figures and counts of all seeds; who won which task is that of the first."""
-        own = {metric.name: metric for metric in method.metrics}
-        names = {"reward": next((name for name in ("tests_passed", "likeness") if name in own), "reward")}
+        names = {"reward": reward_name(method.scorer)}
         result = self._results.methods[method.name]
         found = (
             msgspec.structs.replace(each, name=names.get(name, name)) for name, each in result.figures.items()

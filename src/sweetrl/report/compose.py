@@ -118,10 +118,11 @@ def _named(metric: Metric, scorer: str) -> Metric:
     """What the reward is depends on who gave it."""
     if metric.name != "reward":
         return metric
-    return msgspec.structs.replace(metric, name=_reward_name(scorer))
+    return msgspec.structs.replace(metric, name=reward_name(scorer))
 
 
-def _reward_name(scorer: str) -> str:
+def reward_name(scorer: str) -> str:
+    """What the reports call the reward of a scorer."""
     domain = domain_of_scorer(scorer)
     return "reward" if domain is None else domain.labels.reward.replace(" ", "_")
 
@@ -184,7 +185,7 @@ def compared(first: Method, second: Method) -> Iterator[Comparison]:
         if first.unscored or second.unscored:
             attempted = sorted(first.with_failures.keys() & second.with_failures.keys())
             yield _comparison(FAILURES_AS_ZERO, first, second, attempted, _success_with_failures)
-    yield _comparison(_reward_name(first.scorer), first, second, common, _reward)
+    yield _comparison(reward_name(first.scorer), first, second, common, _reward)
 
 
 def _success(method: Method, task: str) -> float:

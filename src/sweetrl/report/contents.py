@@ -31,7 +31,7 @@ MEASURES = (
         meaning="Success, with dialogues that failed or could not be scored counted as zero.",
     ),
     Measure("tests_passed", "tests passed", meaning="Share of the hidden tests that the answers pass."),
-    Measure("likeness", "likeness", meaning="How much the page looks like the wanted one."),
+    Measure("similarity", "similarity", meaning="How similar the page is to the wanted one."),
     Measure("reward", "reward", meaning="What the scorer gives the answers, on average."),
     Measure("turns", "turns", percent=False, meaning="How often the agent spoke, on average."),
     Measure("coverage", "facts asked", meaning="Share of the hidden facts that the agent asked about."),

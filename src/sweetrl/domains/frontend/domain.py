@@ -38,7 +38,7 @@ FRONTEND = Domain(
         agent="Designer",
         reference="page",
         language="html",
-        reward="likeness",
+        reward="similarity",
         checks="aspects of the wanted page met",
     ),
     answer=last_page,
