@@ -4,6 +4,8 @@ It runs a study that ships with the package and says in plain words what is goin
 """
 
 import json as json_text
+import shutil
+import sys
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -17,7 +19,7 @@ from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import percent_with_interval, plain
 from sweetrl.cli.screen import Asked, View, in_words, run_stages
-from sweetrl.errors import UsageError
+from sweetrl.errors import UsageError, from_here
 from sweetrl.experiments.local import usable_cores
 from sweetrl.experiments.plan import Plan
 from sweetrl.experiments.study_plan import plan
@@ -67,7 +69,8 @@ def quickstart(
     Example:
         sweetrl quickstart --fast -o quickstart
     """
-    study = _study(output, _variant(fast=fast, full=full), seed)
+    variant = _variant(fast=fast, full=full)
+    study = _study(output, variant, seed)
     planned = plan(study)
     fresh = _run(study, planned, jobs, quiet=quiet or json)
     results = _results(study, planned, fresh=fresh, quiet=quiet or json)
@@ -81,6 +84,9 @@ def quickstart(
         for line in caveats(results, fast=fast):
             typer.echo(line)
         typer.echo(f"Report: {report}")
+        if not quiet:
+            for line in next_steps(study, results.tasks, shipped(RECIPES[variant])):
+                console.note(line)
 
 
 def _run(study: Study, planned: Plan, jobs: int | None, *, quiet: bool) -> bool:
@@ -169,6 +175,29 @@ def caveats(results: "StudyResults", *, fast: bool) -> Iterator[str]:
     ]
     if level:
         yield f"Not told apart by this run (the interval of the difference holds 0): {'; '.join(level)}."
+
+
+def next_steps(study: Study, tasks: str, recipe: Path) -> Iterator[str]:
+    """What to try with a finished run, as commands that work from this folder."""
+    command, folder = _this_command(), f"{study.output}/seed-{study.seed}"
+    dialogues = f"{folder}/evaluations/sweet/episodes.jsonl"
+    yield "What to do next: open the report in a browser, or"
+    yield f"  {command} episodes show {dialogues}"
+    yield (
+        f"  {command} credit --dialogues {dialogues} --tasks {tasks} --critic {folder}/critics/sweet "
+        f"-o {study.output}/credit.jsonl"
+    )
+    yield f"  {command} play --tasks mini-backend:validation:5 --collaborator colleague"
+    yield (
+        f"  {command} run {from_here(recipe.resolve())} --set methods.sweet.policy.beta=0.5 "
+        f"--set output={study.output}-beta"
+    )
+
+
+def _this_command() -> str:
+    """How this program is called here: by name if the shell finds it, else by its path."""
+    own = Path(sys.executable).with_name("sweetrl")
+    return "sweetrl" if shutil.which("sweetrl") == str(own) else from_here(own)
 
 
 def results_table(results: "StudyResults") -> Table:
