@@ -38,6 +38,7 @@ SECTIONS = {
         "training": "Train",
         "recipes": "Recipes and studies",
         "report": "Read a report",
+        "viewer": "Browse dialogues",
         "frontend": "Frontend tasks",
         "integrations": "Other libraries",
         "reproducing": "Reproduce the study",

@@ -25,7 +25,7 @@ def command_lines(page: str) -> Iterator[str]:
 def complaint(line: str) -> str | None:
     """What is wrong with the words after `sweetrl`: a command or an option that does not exist."""
     words = shlex.split(line.replace("'s ", "s "))
-    command = _root()
+    command = root()
     while words and getattr(command, "commands", None) is not None and not words[0].startswith("-"):
         name = words.pop(0).rstrip(",")
         if name not in command.commands:
@@ -38,5 +38,6 @@ def complaint(line: str) -> str | None:
 
 
 @cache
-def _root() -> Any:
+def root() -> Any:
+    """The command that has all others."""
     return typer.main.get_command(app)

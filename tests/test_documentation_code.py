@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from addition_tasks import write_addition_tasks
-from command_lines import command_lines, complaint
+from command_lines import command_lines, complaint, root
 from conftest import CHECKOUT
 from models.hostile_server import HostileServer, in_thread
 from sweetrl.cli.main import run
@@ -126,6 +126,12 @@ def test_tutorials_are_among_what_is_run() -> None:
 def test_commands_and_options_in_a_document_exist(page: str) -> None:
     wrong = [(line, found) for line in command_lines(PAGES[page]) if (found := complaint(line))]
     assert wrong == []
+
+
+def test_the_page_of_commands_lists_all_of_them() -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", PAGES["docs/commands.md"], re.MULTILINE)
+    listed = {word for row in rows for names in re.findall(r"`([^`]+)`", row) for word in names.split()}
+    assert {name for name, command in root().commands.items() if not command.hidden} <= listed
 
 
 def test_a_command_line_with_a_mistake_is_noticed() -> None:

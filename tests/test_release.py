@@ -2,6 +2,9 @@
 
 import re
 import tomllib
+from pathlib import Path
+
+import pytest
 
 from conftest import CHECKOUT
 
@@ -50,3 +53,17 @@ def test_the_checklist_names_the_script_that_checks_a_package() -> None:
     assert script.stat().st_mode & 0o111
     for page in ("CONTRIBUTING.md", "docs/releasing.md"):
         assert "scripts/check_release" in (CHECKOUT / page).read_text()
+
+
+@pytest.mark.parametrize(
+    "path", sorted((CHECKOUT / ".github/ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.name
+)
+def test_an_issue_template_is_a_form_with_distinct_questions(path: Path) -> None:
+    yaml = pytest.importorskip("yaml", reason="comes with the extra `docs`")
+    form = yaml.safe_load(path.read_text())
+    if path.name == "config.yml":
+        assert form.keys() == {"blank_issues_enabled"}
+        return
+    assert {"name", "description", "body"} <= form.keys()
+    questions = [part["id"] for part in form["body"] if part["type"] != "markdown"]
+    assert len(questions) == len(set(questions)) >= 2
