@@ -19,7 +19,6 @@ An infrastructure failure is never turned into a reward: a `StageError` leaves i
 of an agent may be the cause, `dialogue/blame.py` finds out whether they are before it counts as one.
 """
 
-import sys
 from pathlib import Path
 
 
@@ -48,20 +47,7 @@ class MissingExtra(UsageError):  # noqa: N818  the name says it all
     """A feature needs packages of an extra that is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional package: {install_command(extra)}")
-
-
-def install_command(extra: str) -> str:
-    """What installs an extra here: in a checkout, into the environment that runs it and from its own sources."""
-    checkout = Path(__file__).resolve().parents[2]
-    if not (checkout / "pyproject.toml").is_file():
-        return f"pip install 'sweetrl[{extra}]'"
-    return f"{from_here(Path(sys.executable))} -m pip install --editable '{from_here(checkout)}[{extra}]'"
-
-
-def from_here(path: Path) -> str:
-    """The path as short as it works in this folder."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+        super().__init__(f"{feature} needs an optional package: pip install 'sweetrl[{extra}]'")
 
 
 class StageError(SweetError):

@@ -15,7 +15,6 @@ import typer
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag
-from sweetrl.errors import install_command
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,8 +34,6 @@ EXTRA_PURPOSES = {
     "test-slow": "tests with a real language model",
     "test-train": "tests of training",
     "dev": "working on sweetrl itself",
-    "docs": "building the documentation site",
-    "release": "building and checking packages",
 }
 
 
@@ -209,7 +206,7 @@ def _torch() -> Finding:
     try:
         import torch
     except ModuleNotFoundError:
-        return Finding("torch", "missing", "not installed", purpose, install_command("train"))
+        return Finding("torch", "missing", "not installed", purpose, "pip install 'sweetrl[train]'")
     except (ImportError, OSError) as error:
         return Finding("torch", "limited", f"cannot be imported: {error}", purpose, "install it anew")
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
@@ -234,7 +231,7 @@ def _extra(extra: str, absent: list[str]) -> Finding:
     name, purpose = f"extra {extra}", EXTRA_PURPOSES.get(extra, "an optional part")
     if not absent:
         return Finding(name, "ok", "installed", purpose)
-    return Finding(name, "missing", f"no {', '.join(absent)}", purpose, install_command(extra))
+    return Finding(name, "missing", f"no {', '.join(absent)}", purpose, f"pip install 'sweetrl[{extra}]'")
 
 
 def _installed(distribution: str) -> bool:

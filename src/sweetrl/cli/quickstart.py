@@ -19,7 +19,7 @@ from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import percent_with_interval, plain
 from sweetrl.cli.screen import Asked, View, in_words, run_stages
-from sweetrl.errors import UsageError, from_here
+from sweetrl.errors import UsageError
 from sweetrl.experiments.local import usable_cores
 from sweetrl.experiments.plan import Plan
 from sweetrl.experiments.study_plan import plan
@@ -189,7 +189,7 @@ def next_steps(study: Study, tasks: str, recipe: Path) -> Iterator[str]:
     )
     yield f"  {command} play --tasks mini-backend:validation:5 --collaborator colleague"
     yield (
-        f"  {command} run {from_here(recipe.resolve())} --set methods.sweet.policy.beta=0.5 "
+        f"  {command} run {_from_here(recipe.resolve())} --set methods.sweet.policy.beta=0.5 "
         f"--set output={study.output}-beta"
     )
 
@@ -197,7 +197,12 @@ def next_steps(study: Study, tasks: str, recipe: Path) -> Iterator[str]:
 def _this_command() -> str:
     """How this program is called here: by name if the shell finds it, else by its path."""
     own = Path(sys.executable).with_name("sweetrl")
-    return "sweetrl" if shutil.which("sweetrl") == str(own) else from_here(own)
+    return "sweetrl" if shutil.which("sweetrl") == str(own) else _from_here(own)
+
+
+def _from_here(path: Path) -> str:
+    """The path as short as it works in this folder."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def results_table(results: "StudyResults") -> Table:
