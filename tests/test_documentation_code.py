@@ -44,6 +44,25 @@ BEFORE = {
 }
 """What the text around an example says that the reader has."""
 
+NOT_RUN = {
+    "docs/credit-your-logs.md": "asks a model that is not here",
+    "docs/credit.md": "names a model of the reader's",
+    "docs/domains.md": "asks a judge about the reader's chats; tests/cli/test_episodes_command.py imports some",
+    "docs/evaluation.md": "stands for the reader's runs; tests/cli runs all four commands of credit quality",
+    "docs/frontend.md": "trains a vision model of the reader's; tests/e2e/test_frontend_road.py runs the rest",
+    "docs/mini-backend.md": "takes minutes, or a person at the keyboard",
+    "docs/quickstart.md": "takes minutes; tests/e2e/test_study.py runs a smaller one",
+    "docs/recipes.md": "needs a model from the hub; tests/test_recipes.py plans every recipe",
+    "docs/report.md": "stands for the reader's runs; tests/cli/test_report_command.py writes reports",
+    "docs/reproducing.md": "takes hours; tests/test_study_pages.py plans these commands",
+    "docs/train-on-gpus.md": "needs GPUs or a model from the hub",
+    "docs/training.md": "names a model of the reader's; tests/e2e/test_training_road.py trains a tiny one",
+    "docs/viewer.md": "serves pages until it is stopped",
+    "docs/your-own-domain.md": "trains a model of the reader's; tests/test_sql_domain.py trains a tiny one",
+    "examples/sql_domain/README.md": "installs a package; tests/test_sql_domain.py does",
+}
+"""Pages with indented command lines, and why these are not run."""
+
 
 def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.MULTILINE | re.DOTALL)
@@ -126,6 +145,11 @@ def test_tutorials_are_among_what_is_run() -> None:
 def test_commands_and_options_in_a_document_exist(page: str) -> None:
     wrong = [(line, found) for line in command_lines(PAGES[page]) if (found := complaint(line))]
     assert wrong == []
+
+
+def test_commands_that_are_not_run_are_on_the_list_with_a_reason() -> None:
+    outside = {page: re.sub(r"^```.*?^```", "", text, flags=re.M | re.S) for page, text in PAGES.items()}
+    assert {page for page, text in outside.items() if any(command_lines(text))} <= NOT_RUN.keys()
 
 
 def test_the_page_of_commands_lists_all_of_them() -> None:
