@@ -16,6 +16,11 @@ def test_citation_and_package_have_one_version() -> None:
     assert cited == PROJECT["version"]
 
 
+def test_the_changelog_begins_with_the_version_of_the_package() -> None:
+    headings = re.findall(r"^## (\S+?),? ", (CHECKOUT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == PROJECT["version"]
+
+
 def test_every_extra_that_the_makefile_installs_exists() -> None:
     installed = re.findall(r"'\.\[([\w,-]+)\]'", (CHECKOUT / "Makefile").read_text())
     names = {name for extras in installed for name in extras.split(",")}
