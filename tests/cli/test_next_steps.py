@@ -12,11 +12,13 @@ from sweetrl.cli.quickstart import RECIPES, next_steps, shipped
 from sweetrl.settings import load_study
 
 
-def commands_after_a_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def commands_after_a_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, output: str = "quickstart"
+) -> list[str]:
     """The commands that a run in this folder ends with."""
     monkeypatch.chdir(folder)
     recipe = shipped(RECIPES[""])
-    study = load_study(recipe, ["page="])
+    study = load_study(recipe, ["page=", f"output={output}"])
     return [line.strip() for line in next_steps(study, "mini-backend:validation:300:0", recipe)][1:]
 
 
@@ -27,6 +29,14 @@ def test_what_to_do_next_is_commands_that_exist(tmp_path: Path, monkeypatch: pyt
     assert [complaint(each) for each in words] == [None] * 4
     [_, recipe, *changes] = shlex.split(next(each for each in words if each.startswith("run ")))
     assert load_study(Path(recipe), [each for each in changes if "=" in each]).output == "quickstart-beta"
+
+
+def test_a_folder_with_a_space_in_its_name_is_one_word_of_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [shlex.split(line) for line in commands_after_a_run(tmp_path, monkeypatch, "my run")]
+    assert "my run/seed-0/evaluations/sweet/episodes.jsonl" in words[0]
+    assert load_study(Path(words[-1][2]), [each for each in words[-1] if "=" in each]).output == "my run-beta"
 
 
 def test_a_program_that_the_shell_does_not_find_is_called_by_its_path(

@@ -4,6 +4,7 @@ It runs a study that ships with the package and says in plain words what is goin
 """
 
 import json as json_text
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -179,19 +180,18 @@ def caveats(results: "StudyResults", *, fast: bool) -> Iterator[str]:
 
 def next_steps(study: Study, tasks: str, recipe: Path) -> Iterator[str]:
     """What to try with a finished run, as commands that work from this folder."""
-    command, folder = _this_command(), f"{study.output}/seed-{study.seed}"
+    folder = f"{study.output}/seed-{study.seed}"
     dialogues = f"{folder}/evaluations/sweet/episodes.jsonl"
+    critic, credit = f"{folder}/critics/sweet", f"{study.output}/credit.jsonl"
+    another = f"output={study.output}-beta"
     yield "What to do next: open the report in a browser, or"
-    yield f"  {command} episodes show {dialogues}"
-    yield (
-        f"  {command} credit --dialogues {dialogues} --tasks {tasks} --critic {folder}/critics/sweet "
-        f"-o {study.output}/credit.jsonl"
-    )
-    yield f"  {command} play --tasks mini-backend:validation:5 --collaborator colleague"
-    yield (
-        f"  {command} run {_from_here(recipe.resolve())} --set methods.sweet.policy.beta=0.5 "
-        f"--set output={study.output}-beta"
-    )
+    for words in (
+        ("episodes", "show", dialogues),
+        ("credit", "--dialogues", dialogues, "--tasks", tasks, "--critic", critic, "-o", credit),
+        ("play", "--tasks", "mini-backend:validation:5", "--collaborator", "colleague"),
+        ("run", _from_here(recipe.resolve()), "--set", "methods.sweet.policy.beta=0.5", "--set", another),
+    ):
+        yield f"  {shlex.join((_this_command(), *words))}"
 
 
 def _this_command() -> str:
