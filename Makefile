@@ -70,5 +70,5 @@ $(LEARNING): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(COMPLETE): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[browser,dev,gym,serve,test-train]'
+	$(PIP) --editable '.[browser,dev,gym,serve,test-train,view]'
 	@touch $(LEARNING) $@

@@ -18,6 +18,7 @@ PANELS = {
         "evaluate": "Run dialogues, score them and report the metrics.",
         "compare": "Compare runs on the same tasks with the first one.",
         "report": "Write one HTML page about one or more runs.",
+        "view": "Look at all dialogues of one or more runs in a browser.",
         "fairness": "Check whether the collaborator of a run was fair.",
     },
     "Explain": {

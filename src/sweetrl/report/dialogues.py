@@ -1,7 +1,7 @@
 """The section of example dialogues: what was said, what it earned, and which turn a critic thinks earned it."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -11,7 +11,7 @@ from sweetrl.report.markup import Markup, cut, element, excerpt, join
 from sweetrl.report.messages import code_block, cut_note, message
 from sweetrl.report.pictures import PictureBudget
 from sweetrl.report.scales import amount
-from sweetrl.types import Check, Outcome, Reply, TokenCredit, Turn, TurnCredit, Verdict
+from sweetrl.types import Check, Failure, Outcome, Reply, TokenCredit, Turn, TurnCredit, Verdict
 
 TURNS = 30
 """Turns of a dialogue that are shown."""
@@ -54,18 +54,17 @@ def dialogues(contents: ReportContents) -> Markup:
     """All examples, task by task."""
     if not contents.examples:
         return Markup()
+    credited = [each for example in contents.examples for each in example.credit]
     setting = _Setting(
         titles={method.name: method.title for method in contents.methods},
         colours={method.name: number for number, method in enumerate(contents.methods)},
-        scale=_scale(contents.examples),
+        scale=largest_advantage(credited),
         budget=PictureBudget(),
     )
     left_out = f"{contents.left_out:,} more dialogues are left out of this page."
     return join(
         [
-            _key(contents.examples, setting.scale)
-            if any(each.credit for each in contents.examples)
-            else None,
+            credit_key(credited, setting.scale) if credited else None,
             *(
                 _task(task, list(examples), setting)
                 for task, examples in groupby(contents.examples, key=lambda each: each.episode.task_id)
@@ -75,16 +74,15 @@ def dialogues(contents: ReportContents) -> Markup:
     )
 
 
-def _scale(examples: Sequence[Example]) -> float:
+def largest_advantage(credited: Iterable[TurnCredit]) -> float:
     """The largest advantage: one scale for all bars of the page."""
-    sizes = [
-        abs(each.advantage) for example in examples for each in example.credit if each.advantage is not None
-    ]
+    sizes = [abs(each.advantage) for each in credited if each.advantage is not None]
     return max(filter(math.isfinite, sizes), default=0.0)
 
 
-def _key(examples: Sequence[Example], scale: float) -> Markup:
-    critics = sorted({each.critic for example in examples for each in example.credit})
+def credit_key(credited: Iterable[TurnCredit], scale: float) -> Markup:
+    """Which critic the bars are of, and what their directions mean."""
+    critics = sorted({each.critic for each in credited})
     return element(
         "p",
         "Advantage of a turn, by ",
@@ -105,7 +103,7 @@ def _task(task: str, examples: Sequence[Example], setting: _Setting) -> Markup:
         "article",
         element("h3", element("code", excerpt(task, 100))),
         element("div", message(examples[0].episode.request, limit=REQUEST_CHARACTERS), class_="task-request"),
-        _fold("What was wanted", _source(reference)) if reference else None,
+        fold("What was wanted", _source(reference)) if reference else None,
         _gallery(examples, setting),
         *(_dialogue(each, setting) for each in examples),
         class_="example",
@@ -133,13 +131,15 @@ def _gallery(examples: Sequence[Example], setting: _Setting) -> Markup | None:
 
 def _dialogue(example: Example, setting: _Setting) -> Markup:
     episode = example.episode
-    failure = None if episode.failure is None else element("p", _failure_text(example), class_="warning")
+    failure = (
+        None if episode.failure is None else element("p", failure_text(episode.failure), class_="warning")
+    )
     return element(
         "details",
         _heading(example, setting),
         element("ol", *_turns(example, setting), class_="chat credited" if example.credit else "chat"),
         failure,
-        _verdict(example.verdict) if example.verdict is not None else None,
+        verdict_details(example.verdict) if example.verdict is not None else None,
         class_="dialogue",
     )
 
@@ -152,16 +152,15 @@ def _turns(example: Example, setting: _Setting) -> Iterator[Markup]:
         if number == TURNS or room < 0:
             yield element("li", f"… {len(turns) - number} more turns are left out", class_="cut")
             return
-        said = _turn(number, turn, credit.get(number), setting.scale)
+        said = agent_turn(number, turn, credit.get(number), setting.scale)
         room -= len(said)
         yield said
         if turn.reply is not None:
-            yield _reply(turn.reply, number, example, setting.budget)
+            yield collaborator_reply(turn.reply, _draft(turn.reply, number, example, setting.budget))
 
 
-def _failure_text(example: Example) -> str:
-    failure = example.episode.failure
-    assert failure is not None
+def failure_text(failure: Failure) -> str:
+    """Why a dialogue broke down, in one line."""
     return excerpt(f"Broken off: {failure.stage}: {failure.kind}: {failure.message}", 400)
 
 
@@ -172,12 +171,13 @@ def _heading(example: Example, setting: _Setting) -> Markup:
         "summary",
         setting.swatch(example),
         element("strong", excerpt(setting.title(example), 60)),
-        _outcome(example.verdict),
+        outcome(example.verdict),
         element("span", f"{count}, {episode.ending.replace('_', ' ')}", class_="facts"),
     )
 
 
-def _outcome(verdict: Verdict | None) -> Markup:
+def outcome(verdict: Verdict | None) -> Markup:
+    """Success, or the reward, or that there is none."""
     if verdict is None:
         return element("span", "not scored", class_="outcome unscored")
     if verdict.reward is None:
@@ -188,7 +188,16 @@ def _outcome(verdict: Verdict | None) -> Markup:
     return element("span", f"✗ reward {earned} %", class_="outcome failure")
 
 
-def _turn(number: int, turn: Turn, credit: TurnCredit | None, scale: float) -> Markup:
+def agent_turn(
+    number: int,
+    turn: Turn,
+    credit: TurnCredit | None,
+    scale: float,
+    *more: Markup | None,
+    unfolded: bool = False,
+    **attributes: str | int,
+) -> Markup:
+    """What the agent said at a turn, with its advantage; `more` follows in the same bubble."""
     thought = turn.output if turn.output.strip() != turn.said.strip() else ""
     return element(
         "li",
@@ -197,27 +206,31 @@ def _turn(number: int, turn: Turn, credit: TurnCredit | None, scale: float) -> M
         element(
             "div",
             message(turn.said or "(nothing)"),
-            _fold("raw output, with the thought", message(thought)) if thought else None,
-            _fold("advantage, word by word", _tokens(credit.tokens)) if credit and credit.tokens else None,
+            fold("raw output, with the thought", message(thought)) if thought else None,
+            fold("advantage, word by word", _tokens(credit.tokens), unfolded=unfolded)
+            if credit and credit.tokens
+            else None,
+            *more,
             class_="bubble",
         ),
         class_="agent",
+        **attributes,
     )
 
 
-def _reply(reply: Reply, number: int, example: Example, budget: PictureBudget) -> Markup:
-    png = None if reply.screenshot is None else example.pictures.drafts.get(reply.screenshot)
+def collaborator_reply(reply: Reply, picture: Markup | None = None) -> Markup:
+    """What the collaborator replied, with what it saw."""
     return element(
         "li",
         element("div", _who("collaborator", reply.excuse and f"no reply: {reply.excuse}"), class_="who"),
-        element(
-            "div",
-            budget.show(png, f"the draft of turn {number + 1}", "what the collaborator saw"),
-            message(reply.text or "(nothing)"),
-            class_="bubble",
-        ),
+        element("div", picture, message(reply.text or "(nothing)"), class_="bubble"),
         class_="collaborator",
     )
+
+
+def _draft(reply: Reply, number: int, example: Example, budget: PictureBudget) -> Markup | None:
+    png = None if reply.screenshot is None else example.pictures.drafts.get(reply.screenshot)
+    return budget.show(png, f"the draft of turn {number + 1}", "what the collaborator saw")
 
 
 def _who(side: str, trouble: str) -> str:
@@ -225,8 +238,9 @@ def _who(side: str, trouble: str) -> str:
     return f"{side} · {excerpt(trouble, 60)}" if trouble else side
 
 
-def _fold(title: str, content: Markup) -> Markup:
-    return element("details", element("summary", title), content, class_="folded")
+def fold(title: str, *content: Markup | None, unfolded: bool = False) -> Markup:
+    """Something that is shown when the reader asks for it."""
+    return element("details", element("summary", title), *content, class_="folded", open=unfolded)
 
 
 # ---------------------------------------------------------------- credit
@@ -277,7 +291,8 @@ def _tint(advantage: float, strongest: float) -> str | None:
 # ---------------------------------------------------------------- verdicts
 
 
-def _verdict(verdict: Verdict) -> Markup:
+def verdict_details(verdict: Verdict) -> Markup:
+    """What a scorer says, test by test."""
     if verdict.failure is not None:
         failure = verdict.failure
         reason = excerpt(f"Unscored: {failure.stage}: {failure.kind}: {failure.message}", 400)
