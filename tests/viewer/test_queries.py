@@ -1,7 +1,5 @@
 """Filters, search and sorting."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings

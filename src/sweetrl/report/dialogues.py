@@ -8,7 +8,7 @@ from itertools import groupby
 from sweetrl.report.charts import advantage_bar, colour_class
 from sweetrl.report.contents import Example, ReportContents
 from sweetrl.report.markup import Markup, cut, element, excerpt, join
-from sweetrl.report.messages import code_block, cut_note, message
+from sweetrl.report.messages import code_block, cut_note, is_prose, message
 from sweetrl.report.pictures import PictureBudget
 from sweetrl.report.scales import amount
 from sweetrl.types import Check, Failure, Outcome, Reply, TokenCredit, Turn, TurnCredit, Verdict
@@ -194,28 +194,36 @@ def agent_turn(
     credit: TurnCredit | None,
     scale: float,
     *more: Markup | None,
-    unfolded: bool = False,
+    shaded: bool = False,
     **attributes: str | int,
 ) -> Markup:
-    """What the agent said at a turn, with its advantage; `more` follows in the same bubble."""
+    """What the agent said at a turn, with its advantage; `more` follows in the same bubble.
+
+    `shaded` prose has what each word contributed; otherwise, and for code, that is folded away.
+    """
     thought = turn.output if turn.output.strip() != turn.said.strip() else ""
+    tokens = credit.tokens if credit is not None else None
+    in_place = shaded and tokens is not None and not thought and is_prose(turn.said)
     return element(
         "li",
         element("div", _who(f"agent · turn {number + 1}", turn.trouble), class_="who"),
         _credit(credit, scale),
         element(
             "div",
-            message(turn.said or "(nothing)"),
+            None if in_place else message(turn.said or "(nothing)"),
             fold("raw output, with the thought", message(thought)) if thought else None,
-            fold("advantage, word by word", _tokens(credit.tokens), unfolded=unfolded)
-            if credit and credit.tokens
-            else None,
+            _shading(tokens, in_place=in_place) if tokens else None,
             *more,
             class_="bubble",
         ),
         class_="agent",
         **attributes,
     )
+
+
+def _shading(tokens: Sequence[TokenCredit], *, in_place: bool) -> Markup:
+    shown = _tokens(tokens)
+    return shown if in_place else fold("advantage, word by word", shown)
 
 
 def collaborator_reply(reply: Reply, picture: Markup | None = None) -> Markup:
@@ -238,9 +246,9 @@ def _who(side: str, trouble: str) -> str:
     return f"{side} · {excerpt(trouble, 60)}" if trouble else side
 
 
-def fold(title: str, *content: Markup | None, unfolded: bool = False) -> Markup:
+def fold(title: str, *content: Markup | None) -> Markup:
     """Something that is shown when the reader asks for it."""
-    return element("details", element("summary", title), *content, class_="folded", open=unfolded)
+    return element("details", element("summary", title), *content, class_="folded")
 
 
 # ---------------------------------------------------------------- credit

@@ -58,6 +58,11 @@ def pieces(content: str) -> list[Piece]:
     return [piece for piece in found if piece.content.strip()]
 
 
+def is_prose(content: str) -> bool:
+    """Whether a message has no code."""
+    return all(piece.language is None for piece in pieces(content))
+
+
 def _fenced(content: str) -> Iterator[Piece]:
     position = 0
     for fence in _FENCE.finditer(content):

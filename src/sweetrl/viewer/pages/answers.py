@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from sweetrl.domains.domain import Domain, SecretPart
-from sweetrl.report.dialogues import fold
 from sweetrl.report.highlight import highlight
 from sweetrl.report.markup import CUT, Markup, cut, element, join
 from sweetrl.report.messages import code_block, cut_note
@@ -111,7 +110,8 @@ def _pages(dialogue: Dialogue, *, reference: bool) -> Markup | None:
     return join(
         [
             element("div", wanted, answer, class_="gallery pair"),
-            fold("Lay one over the other", _slider(dialogue, shots.reference, shots.answer), unfolded=True),
+            element("h3", "One over the other"),
+            _slider(dialogue, shots.reference, shots.answer),
         ]
     )
 

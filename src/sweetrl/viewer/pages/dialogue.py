@@ -123,7 +123,7 @@ def _turns(dialogue: Dialogue, scale: float, prefix: str) -> Iterator[Markup]:
             scale,
             candidates_fold(turn, _sets(dialogue, number), _values(dialogue, number)),
             annotation_form(dialogue, number) if prefix == "turn" else None,
-            unfolded=True,
+            shaded=True,
             id=f"{prefix}-{number + 1}",
             tabindex=-1,
             data_turn=number,
