@@ -43,7 +43,7 @@ PANELS = {
     },
     "Research": {
         "values": "Measure what candidates are worth by replaying them.",
-        "credit-quality": "Measure critics against the values that replays found.",
+        "credit-quality": "Measure critics against replays, or against what people marked.",
         "make-model": "Train a tiny language model on scripted dialogues.",
     },
 }
