@@ -1,7 +1,7 @@
 """Two dialogues on one task side by side."""
 
 from sweetrl.report.charts import colour_class
-from sweetrl.report.dialogues import outcome
+from sweetrl.report.dialogues import largest_advantage, outcome
 from sweetrl.report.markup import Markup, element, excerpt
 from sweetrl.viewer.dialogues import Dialogue
 from sweetrl.viewer.pages.dialogue import chat, outcome_parts, request
@@ -13,8 +13,10 @@ def compare_page(
     left: Dialogue, right: Dialogue, hidden: Hidden | None, here: str, *, show_hidden: bool
 ) -> str:
     """Both dialogues with their credit, answers and scores."""
+    scale = largest_advantage([*left.credit, *right.credit])
     sides = [
-        _side(each, hidden, number, show_hidden=show_hidden) for number, each in enumerate((left, right))
+        _side(each, hidden, number, scale, show_hidden=show_hidden)
+        for number, each in enumerate((left, right))
     ]
     return page(
         f"{left.run} and {right.run}",
@@ -30,7 +32,9 @@ def compare_page(
     )
 
 
-def _side(dialogue: Dialogue, hidden: Hidden | None, number: int, *, show_hidden: bool) -> Markup:
+def _side(
+    dialogue: Dialogue, hidden: Hidden | None, number: int, scale: float, *, show_hidden: bool
+) -> Markup:
     swatch = element("span", class_=f"swatch {colour_class(number)}", aria_hidden="true")
     link = element(
         "a",
@@ -43,7 +47,7 @@ def _side(dialogue: Dialogue, hidden: Hidden | None, number: int, *, show_hidden
         "article",
         element("h2", swatch, excerpt(dialogue.run, 60)),
         element("p", outcome(dialogue.verdict), link, class_="summary-line"),
-        chat(dialogue, prefix=f"side-{number}"),
+        chat(dialogue, prefix=f"side-{number}", scale=scale),
         *parts,
         class_="side",
     )

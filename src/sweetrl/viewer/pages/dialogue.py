@@ -95,9 +95,9 @@ def request(dialogue: Dialogue) -> Markup:
 # ---------------------------------------------------------------- turns
 
 
-def chat(dialogue: Dialogue, *, prefix: str = "turn") -> Markup:
-    """What both sides said, with the credit of each turn."""
-    scale = largest_advantage(dialogue.credit)
+def chat(dialogue: Dialogue, *, prefix: str = "turn", scale: float | None = None) -> Markup:
+    """What both sides said, with the credit of each turn; bars go up to `scale`, or their own largest."""
+    scale = largest_advantage(dialogue.credit) if scale is None else scale
     key = credit_key(dialogue.credit, scale) if dialogue.credit else None
     failure = dialogue.episode.failure
     return join(
