@@ -61,6 +61,8 @@ class Labels:
     """Of an answer, as the heading of a column."""
     checks: str = "checks passed"
     """After `3 of 10`, for a scored answer."""
+    goal: str = "Ask about what the request leaves open, then hand in your answer."
+    """What a person who plays the agent has to do, in one sentence."""
 
 
 class SecretPart(NamedTuple):
@@ -79,6 +81,8 @@ class FactTracker:
     """The hidden facts that matter for a task."""
     asked: Callable[[str], str | None]
     """The fact that a message of the agent asks about, whether it matters or not; None if about none."""
+    explain: Callable[[Task, str], str] = lambda _task, fact: fact
+    """A fact of a task for a person: how to ask about it, and what the reply is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,6 +153,8 @@ class Domain:
     """Scripted ones by name: (tasks, turn limit) -> agent. Baselines that may know the tasks."""
     generators: Mapping[str, Generator] = field(default_factory=dict)
     """Tasks from a seed, by name."""
+    turn_limits: Mapping[str, int] = field(default_factory=dict)
+    """How often the agent may speak on generated tasks, by generator, where that is not 10."""
     parse_line: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
     """A line of a format of one's own as fields of a task; `LookupError`, `TypeError`, `ValueError` refuse it."""
     published_line: Callable[[Task], bytes] | None = None

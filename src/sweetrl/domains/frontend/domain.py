@@ -40,6 +40,7 @@ FRONTEND = Domain(
         language="html",
         reward="similarity",
         checks="aspects of the wanted page met",
+        goal="Ask about what the request leaves open, then hand in an HTML page that looks like the wanted one.",
     ),
     answer=last_page,
     reply_limit=1000,
