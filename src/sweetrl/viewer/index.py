@@ -10,14 +10,16 @@ import fcntl
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from sweetrl.errors import UsageError
 from sweetrl.records import unreadable
+from sweetrl.records.reading import MAX_LINE_BYTES
 from sweetrl.viewer.lines import (
     REQUEST_CHARACTERS,
     EpisodeLine,
@@ -27,6 +29,8 @@ from sweetrl.viewer.lines import (
     key_of,
 )
 from sweetrl.viewer.sources import Given, Source, find_sources
+
+T = TypeVar("T")
 
 VERSION = 1
 """Of the tables; an index of another version is built anew."""
@@ -69,6 +73,8 @@ class Index:
         self._given = tuple(given)
         self._lock: int | None = None
         self._db: sqlite3.Connection | None = None
+        self.stopping = threading.Event()
+        """Ends `extend` after the lines that it is at; the next time goes on from there."""
 
     def __enter__(self) -> Self:
         return self
@@ -88,19 +94,25 @@ class Index:
 
     # -------- writing
 
+    def prepare(self) -> None:
+        """Make the file, so that it can be read while it is filled."""
+        if self._may_write():
+            self._guarded(self._connection)
+
     def extend(self) -> bool:
         """Index what the files have gained; whether anything changed. Does nothing while another process writes."""
-        if not self._may_write():
-            return False
+        return self._may_write() and self._guarded(self._extend)
+
+    def _guarded(self, write: Callable[[], T]) -> T:
         try:
-            return self._extend()
+            return write()
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise UsageError(
                     f"{self.path}: the index cannot be written: {error}; free some space"
                 ) from error
             self._start_over()
-            return self._extend()
+            return write()
 
     def _extend(self) -> bool:
         db = self._connection()
@@ -110,6 +122,8 @@ class Index:
         for source in sources:
             file, run = self._registered(source)
             self._read_on(source, file, run)
+            if self.stopping.is_set():
+                break
         return db.total_changes > before
 
     def _may_write(self) -> bool:
@@ -203,10 +217,12 @@ class Index:
                 if self._was_rewritten(content.fileno(), file):
                     self._forget(file)
                     file, run = self._registered(source)
-                for lines, end in _chunks(content.fileno(), self._position(file)):
+                for lines, end in _chunks(content.fileno(), self._position(file), source.kind):
                     with _transaction(self._connection()):
                         self._store(source.kind, lines, file, run)
                         self._remember(file, end, content.fileno())
+                    if self.stopping.is_set():
+                        return
         except FileNotFoundError:
             return  # it is being replaced; the next round reads the new one
         except OSError as error:
@@ -314,7 +330,7 @@ def _verdict(row: VerdictLine, at: Line, file: int, run: int) -> tuple[Any, ...]
 # ---------------------------------------------------------------- reading lines
 
 
-def _chunks(descriptor: int, position: int) -> Iterator[tuple[list[Line], int]]:
+def _chunks(descriptor: int, position: int, kind: str) -> Iterator[tuple[list[Line], int]]:
     """The whole lines of a file from `position` on, many at a time, and where each lot ends."""
     rest = b""
     while chunk := os.pread(descriptor, CHUNK, position + len(rest)):
@@ -323,8 +339,10 @@ def _chunks(descriptor: int, position: int) -> Iterator[tuple[list[Line], int]]:
         if newline:
             yield list(_lines(whole, position)), position + len(whole) + 1
             position += len(whole) + 1
+        if len(rest) > MAX_LINE_BYTES:
+            return  # no record is this long
     # A record that is still being written is no whole JSON object, and is left for the next time.
-    if rest and any(decode_line(kind, rest) is not None for kind in ("episode", "verdict", "credit")):
+    if rest and decode_line(kind, rest) is not None:
         yield [Line(rest, position)], position + len(rest)
 
 

@@ -148,7 +148,10 @@ class Reader:
         """Changes whenever the index does."""
         with self.connected() as db:
             select = "SELECT IFNULL(SUM(position), 0) + 7 * COUNT(*) FROM files"
-            return int(db.execute(select).fetchone()[0])
+            read = int(db.execute(select).fetchone()[0])
+            # A file that was rewritten may be as long as before; its dialogues have new numbers.
+            last = db.execute("SELECT IFNULL(MAX(seq), 0) FROM sqlite_sequence").fetchone()
+            return read + 13 * int(last[0])
 
     def runs(self) -> list[RunRow]:
         """All runs with dialogues, in the order of their titles."""

@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 FOLLOW_SECONDS = 1.0
 """How often files are looked at for new records."""
+PATIENCE_SECONDS = 10.0
+"""How long the first indexing may take before the address is told; pages fill in afterwards."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -55,23 +57,25 @@ def index_path(given: Sequence[Given]) -> Path:
 
 
 @contextlib.contextmanager
-def following(index: Index, every: float = FOLLOW_SECONDS) -> Iterator[None]:
-    """Keep the index up to date for as long as the block lasts."""
-    stop = threading.Event()
+def following(index: Index, every: float = FOLLOW_SECONDS) -> Iterator[threading.Event]:
+    """Keep the index up to date for as long as the block lasts; the event says that it was so once."""
+    complete = threading.Event()
 
     def follow() -> None:
-        while not stop.wait(every):
+        while not index.stopping.is_set():
             try:
                 index.extend()
             except SweetError as error:
                 logger.warning("%s", error)
+            complete.set()
+            index.stopping.wait(every)
 
     thread = threading.Thread(target=follow, name="index", daemon=True)
     thread.start()
     try:
-        yield
+        yield complete
     finally:
-        stop.set()
+        index.stopping.set()
         thread.join()
 
 
@@ -90,7 +94,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         _listening(settings) as listener,
         Index(settings.index or index_path(settings.given), settings.given) as index,
     ):
-        index.extend()
+        index.prepare()
         reader = Reader(index.path)
         viewer = Viewer(
             reader,
@@ -103,7 +107,8 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         config = uvicorn.Config(
             app, log_level="warning", access_log=False, lifespan="off", server_header=False
         )
-        with following(index):
+        with following(index) as complete:
+            complete.wait(PATIENCE_SECONDS)
             announce(_address(settings, listener, token))
             uvicorn.Server(config).run(sockets=[listener])
 

@@ -4,6 +4,7 @@ A folder is searched for record files, which are told apart by the schema of the
 dialogues belongs to the dialogues in its own folder or the nearest one above.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,18 +79,37 @@ _decoder = msgspec.json.Decoder(_Schema)
 def kind_of(path: Path) -> str | None:
     """What records a file has; None if none that are indexed, or if its first line is not complete yet."""
     try:
-        with path.open("rb") as file:
-            name = _decoder.decode(file.readline(MAX_LINE_BYTES)).schema.partition("/")[0]
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        inode = path.stat().st_ino
+        if (path, inode) not in _kinds:
+            with path.open("rb") as file:
+                line = file.readline(MAX_LINE_BYTES)
+            if not line.endswith(b"\n"):
+                return _kind_of_line(line)
+            _kinds[path, inode] = _kind_of_line(line)
+    except OSError:
+        return None
+    return _kinds[path, inode]
+
+
+_kinds: dict[tuple[Path, int], str | None] = {}
+"""By file: folders are searched again and again, and a first line does not change."""
+
+
+def _kind_of_line(line: bytes) -> str | None:
+    try:
+        name = _decoder.decode(line).schema.partition("/")[0]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return name if name in KINDS else None
 
 
 def _record_files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*.jsonl")):
-        inner = path.relative_to(folder).parts[:-1]
-        if path.is_file() and not any(part in _SKIPPED or part.startswith(".") for part in inner):
-            yield path
+    for place, folders, names in os.walk(folder):
+        # Sorted in place, and without those that are not entered.
+        folders[:] = sorted(each for each in folders if each not in _SKIPPED and not each.startswith("."))
+        for name in sorted(names):
+            if name.endswith(".jsonl"):
+                yield Path(place, name)
 
 
 def find_sources(given: Sequence[Given]) -> list[Source]:
