@@ -3,16 +3,13 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from report.samples import credit, episode, verdict
-from sweetrl.browser import WebAssets, find_browser
-from sweetrl.browser.chromium import write_font_configuration
-from sweetrl.errors import UsageError
 from sweetrl.types import Annotation, CandidateSet, Check, Failure, Outcome, Reply, TokenCredit, Turn
 from sweetrl.viewer.annotations import append_annotation, read_annotations
 from viewer.attacks import ATTACKS
@@ -43,43 +40,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(runs: Path) -> Iterator[str]:
     with served([str(runs)], runs.parent / "index.sqlite") as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    try:
-        program = find_browser()
-    except UsageError as error:
-        pytest.skip(str(error))
-    home = tmp_path_factory.mktemp("home")
-    fonts = write_font_configuration(home, WebAssets().fonts)
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "FONTCONFIG_FILE": str(fonts)}
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu"], env=environment
-        )
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A tab in which nothing may go wrong and nothing may leave the server."""
-    context = browser.new_context(viewport={"width": 1200, "height": 800})
-    opened = context.new_page()
-    opened.set_default_timeout(60_000)
-    trouble: list[str] = []
-    opened.on(
-        "console", lambda said: trouble.append(said.text) if said.type in ("error", "warning") else None
-    )
-    opened.on("pageerror", lambda error: trouble.append(str(error)))
-    opened.on("dialog", lambda dialog: trouble.append(f"dialog {dialog.message}"))
-    asked: set[str] = set()
-    opened.on("request", lambda request: asked.add(urlsplit(request.url).netloc))
-    yield opened
-    assert asked <= {urlsplit(opened.url).netloc}
-    assert trouble == []
-    context.close()
 
 
 def dialogue(site: str, run: str, name: str, **more: str) -> str:

@@ -11,7 +11,7 @@ from sweetrl.cli.groups import LazyGroup, load_command
 PANELS = {
     "Start": {
         "quickstart": "Train SWEET-RL and its baselines on a laptop.",
-        "play": "Take part in a dialogue at the terminal.",
+        "play": "Take part in a dialogue, at the terminal or in the browser.",
         "doctor": "Show what this machine can do and what it lacks.",
     },
     "Evaluate": {

@@ -1,6 +1,7 @@
 """`sweetrl play`: a person takes a seat in a dialogue."""
 
 import select
+import socket
 import sys
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -28,7 +29,9 @@ from sweetrl.errors import SandboxError, StageError, UsageError
 from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.models import FREE, EndpointOptions, Meter
 from sweetrl.prompts import TURN_LIMIT
+from sweetrl.protocols import Collaborator
 from sweetrl.types import Episode, Sampling, Task, Verdict
+from sweetrl.viewer import server
 
 PASTE_SECONDS = 0.02
 """Lines that come within this time of each other were pasted, not typed."""
@@ -72,20 +75,41 @@ def play(
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of what the model says.")] = 0,
+    web: Annotated[bool, typer.Option("--web", help="Play in the browser; the agent's side only.")] = False,
+    players: Annotated[
+        int, typer.Option("--players", min=1, max=1000, help="With --web: people, each with a link.")
+    ] = 1,
+    consent: Annotated[
+        Path | None, typer.Option("--consent", metavar="FILE", help="With --web: a text to agree to first.")
+    ] = None,
+    ask_name: Annotated[bool, typer.Option("--ask-name", help="With --web: ask people for a name.")] = False,
+    host: Annotated[str, typer.Option("--host", help="With --web: address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="With --web: port; 0 for any that is free.")
+    ] = 7778,
 ) -> None:
-    """Take part in a dialogue at the terminal.
+    """Take part in a dialogue, at the terminal or in the browser.
 
     Alone, the command starts a small programming task with you as the agent and a scripted colleague. Afterwards
     it shows the reference, what you did not find out and, on mini-backend, what each of your turns was worth.
     The dialogue is added to DIR/episodes.jsonl and, where this machine can do it, scored at once. Leave with
     /quit or Ctrl-C: then nothing is recorded. Pages are written in a file: /file page.html shows it, and
     /answer /file page.html hands it in; --collaborator designer looks at them without a model.
+    With --web, several people play at once, each through a link; what they said survives a crash of the server.
 
     Example:
         sweetrl play
     """
     other = _other(seat, agent, collaborator, starter=tasks.startswith(game.STARTER.partition(":")[0]))
-    interrupts.run(_play, _Table(seat, other, tasks, output, turn_limit, seed), task)
+    table = _Table(seat, other, tasks, output, turn_limit, seed)
+    if not web:
+        interrupts.run(_play, table, task)
+        return
+    if seat is not Seat.AGENT:
+        raise UsageError("in the browser you are the agent; leave out --as, or --web")
+    text = "" if consent is None else _read_file(str(consent))
+    with server.listening(host, port) as listener:
+        interrupts.run(_play_on_web, table, _Invitation(players, text, ask_name=ask_name), listener, host)
 
 
 def _other(seat: Seat, agent: str | None, collaborator: str | None, *, starter: bool) -> str:
@@ -147,6 +171,55 @@ async def _play(table: _Table, task_id: str | None) -> None:
         await models.close()
         if session is not None:
             await session.close()
+
+
+@dataclass(frozen=True)
+class _Invitation:
+    """Who plays in the browser, and what they are asked before."""
+
+    players: int
+    consent: str
+    ask_name: bool
+
+
+async def _play_on_web(table: _Table, invited: _Invitation, listener: socket.socket, host: str) -> None:
+    from sweetrl.viewer.games import PlaySettings
+
+    tasks = load_tasks(table.source)
+    models = Models(EndpointOptions(), Meter())
+    session = None if table.other.startswith("scripted:") else BrowserSession(table.output / SCREENSHOTS)
+    player = ModelSettings(table.other, COLLABORATOR_SAMPLING, FREE)
+
+    def collaborator(task: Task) -> Collaborator:
+        return build_collaborator(player, domain_of(task), [task], models, session)[0]
+
+    first = next(iter(tasks.values()))
+    collaborator(first)  # a wrong name is told before anybody is invited
+    settings = PlaySettings(
+        tasks=tasks,
+        source=table.source,
+        output=table.output,
+        collaborator=collaborator,
+        config=table.config(first),
+        players=invited.players,
+        consent=invited.consent,
+        ask_name=invited.ask_name,
+        turn_limit=table.turn_limit,
+        seed=table.seed,
+        session=session,
+    )
+    try:
+        await server.serve_games(settings, listener, host, _show_links)
+    finally:
+        await models.close()
+        if session is not None:
+            await session.close()
+
+
+def _show_links(addresses: list[str]) -> None:
+    for number, address in enumerate(addresses, 1):
+        console.note(f"player {number}: {address}")
+    console.note("Ctrl-C ends the server; rerun the same command to resume with the same links")
 
 
 async def _as_agent(

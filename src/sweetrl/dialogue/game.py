@@ -9,7 +9,7 @@
 The terminal (`sweetrl play`) and a web page play through it, so that both have the same rules and the same record.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import count
@@ -27,7 +27,7 @@ from sweetrl.errors import UsageError
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.protocols import Collaborator
 from sweetrl.settings import ScorerSettings
-from sweetrl.types import Ending, Episode, Reply, Task, Verdict, episode_id
+from sweetrl.types import Ending, Episode, Reply, Task, Turn, Verdict, episode_id
 
 HUMAN = "human"
 """How records call a person."""
@@ -62,12 +62,15 @@ class Game:
         seed: int = 0,
         attempt: int = 0,
         turn_limit: int | None = None,
+        past: Sequence[Turn] = (),
     ) -> None:
-        """Without a `turn_limit`, that of the benchmark which the task is from."""
+        """Without a `turn_limit`, that of the benchmark which the task is from. `past`: turns already taken."""
         self.task = task
         self.turn_limit = turn_limit or turn_limit_of(task)
         rules = Rules(turn_limit=self.turn_limit)
-        self._dialogue = Dialogue(task, collaborator, rules=rules, seed=seed, attempt=attempt, agent=HUMAN)
+        self._dialogue = Dialogue(
+            task, collaborator, rules=rules, seed=seed, attempt=attempt, agent=HUMAN, past=past
+        )
         self._saw_tests = False
 
     @property

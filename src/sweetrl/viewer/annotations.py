@@ -30,14 +30,15 @@ def append_annotation(folder: Path, annotation: Annotation) -> None:
         ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        _append(descriptor, msgspec.json.encode(annotation) + b"\n")
+        append_line(descriptor, msgspec.json.encode(annotation) + b"\n")
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
         os.close(descriptor)
 
 
-def _append(descriptor: int, line: bytes) -> None:
+def append_line(descriptor: int, line: bytes) -> None:
+    """Write a line to the end of a file, whole or not at all, and have it on the disk."""
     size = os.fstat(descriptor).st_size
     if size and os.pread(descriptor, 1, size - 1) != b"\n":
         line = b"\n" + line  # ends the line that a crash has torn

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -33,7 +34,7 @@ from sweetrl.viewer.secrets import Hidden, Secrets
 
 OTHERS = 30
 """Other dialogues on the same task that a page links to."""
-_LARGEST_POST = 64_000
+_LARGEST_POST = 400_000
 
 
 class NotThereError(SweetError):
@@ -76,12 +77,13 @@ class Viewer:
         }
         routes = [Route(path, _answering(answer)) for path, answer in pages.items()]
         routes.append(Route("/api/annotations", self._annotate, methods=["POST"]))
-        routes += [
-            Route(f"/static/{name}", partial(_static, content, kind))
-            for name, (content, kind) in static_files().items()
-        ]
+        routes += static_routes()
         failures: dict[Any, Any] = {404: _nothing_here, 405: _nothing_here}
-        return Guard(Starlette(routes=routes, exception_handlers=failures), hosts=hosts, token=token)
+        return Guard(
+            Starlette(routes=routes, exception_handlers=failures),
+            hosts=hosts,
+            tokens=[token] if token else [],
+        )
 
     # -------- pages
 
@@ -166,36 +168,29 @@ class Viewer:
 
     def _api_state(self, _: Request) -> Response:
         total = sum(run.dialogues for run in self.reader.runs())
-        return _json({"version": self.reader.version(), "dialogues": total})
+        return answer_json({"version": self.reader.version(), "dialogues": total})
 
     def _api_runs(self, _: Request) -> Response:
-        return _json({"runs": self.reader.runs()})
+        return answer_json({"runs": self.reader.runs()})
 
     def _api_dialogues(self, request: Request) -> Response:
         query = list_query(request.query_params)
         rows = self.reader.rows(query)
-        return _json({"total": self.reader.count(query), "page": query.page, "dialogues": rows})
+        return answer_json({"total": self.reader.count(query), "page": query.page, "dialogues": rows})
 
     def _api_dialogue(self, request: Request) -> Response:
         run, name = required(request.query_params, ("of", "id"))
         dialogue = self._found(run, name)
         show = is_on(request.query_params, "hidden")
-        return _json(_as_json(dialogue, self._hidden(dialogue, show=show), show=show))
+        return answer_json(_as_json(dialogue, self._hidden(dialogue, show=show), show=show))
 
     def _api_metrics(self, _: Request) -> Response:
-        return _json({"runs": as_json(self.metrics.contents())})
+        return answer_json({"runs": as_json(self.metrics.contents())})
 
     # -------- annotations
 
     async def _annotate(self, request: Request) -> Response:
-        # A form of another site cannot send this type without asking first.
-        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-            return _json({"error": "send application/json"}, 415)
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _LARGEST_POST:
-                return _json({"error": "too long"}, 413)
+        body = await read_json_body(request)
         return await run_in_threadpool(_answered, partial(self._keep, body), request)
 
     def _keep(self, body: bytes, _: Request) -> Response:
@@ -219,10 +214,30 @@ class Viewer:
         if annotation.turn >= len(dialogue.episode.turns):
             raise UsageError(f"the dialogue has {len(dialogue.episode.turns)} turns, and no turn {mark.turn}")
         append_annotation(dialogue.folder, annotation)
-        return _json(annotation)
+        return answer_json(annotation)
 
 
-# ---------------------------------------------------------------- answers
+# ---------------------------------------------------------------- requests and answers
+
+
+async def read_json_body(request: Request) -> bytes:
+    """What was posted, if it says that it is JSON: a form of another site cannot send that without asking first."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise HTTPException(415, "send application/json")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST_POST:
+            raise HTTPException(413, "too long")
+    return body
+
+
+def static_routes() -> list[Route]:
+    """Style, scripts and icon."""
+    return [
+        Route(f"/static/{name}", partial(_static, content, kind))
+        for name, (content, kind) in static_files().items()
+    ]
 
 
 def _answering(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
@@ -247,7 +262,7 @@ def _answered(answer: Callable[[Request], Response], request: Request) -> Respon
 
 def _failure(request: Request, reason: str, status: int) -> Response:
     if request.url.path.startswith("/api/"):
-        return _json({"error": reason}, status)
+        return answer_json({"error": reason}, status)
     return HTMLResponse(page("Not shown", element("p", reason, class_="empty")), status)
 
 
@@ -255,7 +270,8 @@ async def _nothing_here(request: Request, _: Exception) -> Response:
     return _failure(request, "there is nothing at this address", 404)
 
 
-def _json(value: Any, status: int = 200) -> Response:
+def answer_json(value: Any, status: int = 200) -> Response:
+    """Any records as JSON."""
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 

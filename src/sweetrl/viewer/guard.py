@@ -7,7 +7,7 @@ browser to run our one script, apply our one style and ask nobody else for anyth
 
 import hmac
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -16,6 +16,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 COOKIE = "sweetrl_token"
+TOKEN = "sweetrl.token"  # noqa: S105
+"""Where the scope of a request has it."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -39,11 +41,14 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 class Guard:
     """Lets requests through to the application that may see the runs; refuses the others."""
 
-    def __init__(self, app: App, *, hosts: frozenset[str], token: str | None) -> None:
-        """`hosts` are names that the server may be called by, beside loopback; with a `token`, any address."""
+    def __init__(self, app: App, *, hosts: frozenset[str], tokens: Collection[str] = ()) -> None:
+        """`hosts` are names that the server may be called by, beside loopback; with `tokens`, any address.
+
+        The application finds the token of a request in its scope, under `TOKEN`.
+        """
         self._app = app
         self._hosts = hosts
-        self._token = token
+        self._tokens = tuple(tokens)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -64,7 +69,7 @@ class Guard:
             return PlainTextResponse("refused: request of another site\n", 403)
         if headers.get("sec-fetch-site") == "cross-site" and not _is_followed_link(headers):
             return PlainTextResponse("refused: request of another site\n", 403)
-        return None if self._token is None else self._ask_for_token(scope, headers)
+        return self._ask_for_token(scope, headers) if self._tokens else None
 
     def _is_ours(self, host: str) -> bool:
         """Names can be made to point here, addresses cannot."""
@@ -75,18 +80,20 @@ class Guard:
             address = ipaddress.ip_address(name.strip("[]"))
         except ValueError:
             return False
-        return address.is_loopback or self._token is not None
+        return address.is_loopback or bool(self._tokens)
 
     def _ask_for_token(self, scope: Scope, headers: Headers) -> Response | None:
         query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
         given = next((value for name, value in query if name == "token"), None)
-        bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        if self._matches(_cookie(headers)) or self._matches(bearer):
-            return None
         if given is None or not self._matches(given):
-            return PlainTextResponse(
-                "refused: open the address with the token that `sweetrl view` printed\n", 401
-            )
+            bearer = headers.get("authorization", "").removeprefix("Bearer ")
+            known = next((each for each in (bearer, _cookie(headers)) if self._matches(each)), None)
+            if known is None:
+                return PlainTextResponse(
+                    "refused: open the address with the token that you were given\n", 401
+                )
+            scope[TOKEN] = known
+            return None
         # From now on a cookie has it, so that addresses can be copied without giving it away.
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         answer = RedirectResponse(_local(scope["path"]) + (f"?{rest}" if rest else ""), 303)
@@ -94,8 +101,8 @@ class Guard:
         return answer
 
     def _matches(self, given: str) -> bool:
-        assert self._token is not None
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+        raw = given.encode("utf-8", "replace")
+        return any(hmac.compare_digest(raw, token.encode()) for token in self._tokens)
 
 
 def _is_followed_link(headers: Headers) -> bool:

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 VERSION = 1
 """Of the tables; an index of another version is built anew."""
-CHUNK = 4 << 20
+CHUNK = 16 << 20
 """Bytes of a record file that are read and committed at a time."""
 _HEAD = 4096
 """Bytes at the start of a file that tell whether it was rewritten."""
@@ -55,6 +55,7 @@ CREATE TABLE turns (
     key INTEGER, file INTEGER, position INTEGER, length INTEGER, PRIMARY KEY (key, file, position)) WITHOUT ROWID;
 CREATE TABLE worst (key INTEGER PRIMARY KEY, file INTEGER, turn INTEGER, advantage REAL);
 CREATE VIRTUAL TABLE words USING fts5(said, content='', columnsize=0, tokenize="unicode61 remove_diacritics 2");
+INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);
 """
 
 

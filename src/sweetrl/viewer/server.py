@@ -11,11 +11,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sweetrl.errors import MissingExtra, SweetError, UsageError
 from sweetrl.viewer.index import Index
 from sweetrl.viewer.queries import Reader
 from sweetrl.viewer.sources import Given
+
+if TYPE_CHECKING:
+    from sweetrl.viewer.games import PlaySettings
 
 logger = logging.getLogger(__name__)
 
@@ -81,17 +85,14 @@ def following(index: Index, every: float = FOLLOW_SECONDS) -> Iterator[threading
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """Index the runs, tell the address, and answer requests until interrupted."""
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingExtra("sweetrl view", "view") from None
+    uvicorn = _uvicorn("sweetrl view")
     from sweetrl.viewer.app import Viewer
     from sweetrl.viewer.metrics import Metrics
     from sweetrl.viewer.secrets import Secrets
 
     token = None if settings.is_local else secrets.token_urlsafe(24)
     with (
-        _listening(settings) as listener,
+        listening(settings.host, settings.port) as listener,
         Index(settings.index or index_path(settings.given), settings.given) as index,
     ):
         index.prepare()
@@ -103,34 +104,60 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
             settings.author,
         )
         app = viewer.application(hosts=frozenset({"localhost", settings.host}), token=token)
-        # Access lines would show the token; errors still come through.
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="off", server_header=False
-        )
         with following(index) as complete:
             complete.wait(PATIENCE_SECONDS)
-            announce(_address(settings, listener, token))
-            uvicorn.Server(config).run(sockets=[listener])
+            announce(address_of(settings.host, listener, token))
+            uvicorn.Server(_config(uvicorn, app)).run(sockets=[listener])
+
+
+async def serve_games(
+    settings: "PlaySettings", listener: socket.socket, host: str, announce: Callable[[list[str]], None]
+) -> None:
+    """Tell every player's address, and answer requests until interrupted."""
+    uvicorn = _uvicorn("sweetrl play --web")
+    from sweetrl.viewer.games import Games
+    from sweetrl.viewer.play_app import play_application
+
+    games = Games(settings)
+    try:
+        app = play_application(games, hosts=frozenset({"localhost", host}))
+        announce([address_of(host, listener, token) for token in games.players])
+        await uvicorn.Server(_config(uvicorn, app)).serve(sockets=[listener])
+    finally:
+        games.close()
+
+
+def _uvicorn(feature: str) -> Any:
+    try:
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError:
+        raise MissingExtra(feature, "view") from None
+    return uvicorn
+
+
+def _config(uvicorn: Any, app: Any) -> Any:
+    # Access lines would show tokens; errors still come through.
+    return uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
 
 
 @contextlib.contextmanager
-def _listening(settings: Settings) -> Iterator[socket.socket]:
-    """A socket on the address. It is opened before anything is indexed: a port in use is told at once."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket on the address. It is opened before anything else is done: a port in use is told at once."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((settings.host, settings.port))
+            listener.bind((host, port))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise UsageError(
-                f"cannot listen on {settings.host}:{settings.port}: {reason}; choose another --port"
-            ) from None
+            raise UsageError(f"cannot listen on {host}:{port}: {reason}; choose another --port") from None
         listener.listen(128)
         yield listener
 
 
-def _address(settings: Settings, listener: socket.socket, token: str | None) -> str:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+def address_of(host: str, listener: socket.socket, token: str | None) -> str:
+    """Where a visitor goes, with the token if there is one."""
+    shown = f"[{host}]" if ":" in host else host
     query = "" if token is None else f"?token={token}"
-    return f"http://{host}:{listener.getsockname()[1]}/{query}"
+    return f"http://{shown}:{listener.getsockname()[1]}/{query}"

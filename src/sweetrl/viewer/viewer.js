@@ -79,14 +79,9 @@
     const { run, episode, turn } = form.dataset;
     const note = form.querySelector("input");
     const saved = form.querySelector(".saved");
-    const body = JSON.stringify({ run, episode_id: episode, turn: Number(turn), mark, note: mark === "none" ? "" : note.value });
-    let failure = "";
-    try {
-      const answer = await fetch("/api/annotations", { method: "POST", headers: { "content-type": "application/json" }, body });
-      if (!answer.ok) failure = (await answer.json()).error;
-    } catch {
-      failure = "the server does not answer";
-    }
+    const failure = await send("/api/annotations", {
+      run, episode_id: episode, turn: Number(turn), mark, note: mark === "none" ? "" : note.value,
+    });
     saved.textContent = failure || "saved";
     saved.classList.toggle("failed", failure !== "");
     if (failure) return;
@@ -100,6 +95,45 @@
       button.addEventListener("click", () => annotate(form, pressed() === button.dataset.mark ? "none" : button.dataset.mark));
     }
     form.querySelector("input").addEventListener("change", () => annotate(form, pressed() ?? "none"));
+  }
+
+  // ---- games
+  function post(form, path, body) {
+    const saved = form.querySelector(".saved");
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
+    saved.classList.remove("failed");
+    saved.textContent = "waiting for the reply …";
+    send(path, body).then((failure) => {
+      if (!failure) return location.reload();
+      for (const button of form.querySelectorAll("button")) button.disabled = false;
+      saved.classList.add("failed");
+      saved.textContent = failure;
+    });
+  }
+  async function send(path, body) {
+    try {
+      const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+      return answer.ok ? "" : (await answer.json()).error;
+    } catch {
+      return "the server does not answer; send it again";
+    }
+  }
+  find("start")?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const { name, consents } = event.target.elements;
+    post(event.target, "/api/start", { name: name?.value ?? "", consents: consents?.checked ?? false });
+  });
+  const entry = find("say");
+  if (entry) {
+    entry.addEventListener("submit", (event) => {
+      event.preventDefault();
+      post(entry, "/api/say", { text: entry.elements.text.value, answer: event.submitter?.name === "answer" });
+    });
+    entry.elements.text.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) entry.requestSubmit(entry.elements.say);
+    });
+    entry.scrollIntoView({ block: "end", behavior: "instant" });
+    entry.elements.text.focus({ preventScroll: true });
   }
 
   // ---- slider

@@ -1,6 +1,6 @@
 """What all pages share: head, navigation, switches, and addresses."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from urllib.parse import urlencode
@@ -35,7 +35,7 @@ def address(path: str, *pairs: tuple[str, object], **fields: object) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def page(title: str, *content: Markup | None, at: str = "", live: bool = False) -> str:
+def page(title: str, *content: Markup | None, at: str = "", live: bool = False, tabs: bool = True) -> str:
     """A whole page. A `live` one is fetched again when the runs have grown."""
     head = element(
         "head",
@@ -50,7 +50,7 @@ def page(title: str, *content: Markup | None, at: str = "", live: bool = False) 
     body = element(
         "body",
         element("a", "Skip to the content", href="#content", class_="skip"),
-        _header(at),
+        _header(at, TABS if tabs else ()),
         element("main", *content, id="content", data_live=live),
         _keys(),
         element(
@@ -62,12 +62,12 @@ def page(title: str, *content: Markup | None, at: str = "", live: bool = False) 
     return "<!doctype html>\n" + element("html", head, body, lang="en", class_="viewer") + "\n"
 
 
-def _header(at: str) -> Markup:
+def _header(at: str, tabs: Sequence[Tab]) -> Markup:
     links = [
         element(
             "li", element("a", tab.title, href=tab.address, aria_current="page" if tab.title == at else None)
         )
-        for tab in TABS
+        for tab in tabs
     ]
     return element(
         "header",
