@@ -32,7 +32,8 @@ class Colleague:
 
 def opened(folder: Path, colleague: Colleague | None = None, **settings: object) -> tuple[Games, Player]:
     other = colleague or Colleague()
-    made = PlaySettings(TASKS, "mini", folder, lambda _: other, {"seed": 0}, **settings)  # type: ignore[arg-type]
+    seat = {} if "agent" in settings else {"collaborator": lambda _: other}
+    made = PlaySettings(TASKS, "mini", folder, {"seed": 0}, **seat, **settings)  # type: ignore[arg-type]
     games = Games(made)
     return games, next(iter(games.players.values()))
 
@@ -96,3 +97,35 @@ def test_more_players_are_invited_and_the_old_links_stay(tmp_path: Path) -> None
     assert len(games.players) == 3
     assert next(iter(games.players)) == player.token
     games.close()
+
+
+class Asker:
+    """Asks, and answers with the reference once it was told."""
+
+    name = "asker"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def sample(self, history: Sequence[Message], *, n: int, seed: int) -> list[str]:
+        self.asked += 1
+        told = any(message.text == "It is so." for message in history)
+        return [f"I WANT TO ANSWER:\n{reference_text(TASK)}" if told else f"Is it so? ({self.asked})"]
+
+
+def test_a_person_replies_to_an_agent_through_a_crash(tmp_path: Path) -> None:
+    asker = Asker()
+    games, player = opened(tmp_path, agent=lambda _: asker)
+    asyncio.run(games.start(player, "", consents=False))
+    asyncio.run(games.resume(player))
+    games.close()
+    games, player = opened(tmp_path, agent=lambda _: asker)
+    asyncio.run(games.resume(player))
+    assert (player.output, asker.asked) == ("Is it so? (1)", 1)  # it is not asked a second time
+    asyncio.run(games.say(player, "It is so.", answer=False))
+    assert player.debrief is not None
+    games.close()
+    [episode] = read_records(tmp_path / "episodes.jsonl", Episode)
+    assert (episode.agent, episode.collaborator) == ("asker", "human")
+    assert [turn.reply and turn.reply.text for turn in episode.turns] == ["It is so.", None]
+    assert [each.success for each in read_records(tmp_path / "verdicts.jsonl", Verdict)] == [True]

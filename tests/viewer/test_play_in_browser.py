@@ -94,10 +94,18 @@ def test_people_play_whole_games_through_a_crash(browser: Browser, start: Start,
         page.context.close()
 
 
-def test_the_other_seat_is_refused(tmp_path: Path) -> None:
-    words = ["play", "--web", "--as", "collaborator", "-o", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, "-m", "sweetrl", *words], capture_output=True, text=True, check=False
+def test_a_person_plays_the_collaborator(page: Page, start: Start, tmp_path: Path) -> None:
+    _, [link] = start(
+        "--as", "collaborator", "--agent", "scripted:curious", "--turn-limit", "2", "--port", "0", players=1
     )
-    assert done.returncode == 2
-    assert "you are the agent" in done.stderr
+    page.goto(link)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Start").click()
+    task = next(iter(load_tasks(TASKS).values()))
+    expect(page.locator("pre").first).to_contain_text(reference_text(task).splitlines()[0])
+    expect(page.locator(".chat .agent")).to_have_count(1)
+    send(page, "It should be doubled.")
+    expect(page.locator("h1")).to_have_text("How it ended")
+    expect(page.locator(".chat .collaborator")).to_contain_text("It should be doubled.")
+    [episode] = read_records(tmp_path / "played" / "episodes.jsonl", Episode)
+    assert (episode.collaborator, len(episode.turns)) == ("human", 2)

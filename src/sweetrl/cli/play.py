@@ -29,7 +29,7 @@ from sweetrl.errors import SandboxError, StageError, UsageError
 from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.models import FREE, EndpointOptions, Meter
 from sweetrl.prompts import TURN_LIMIT
-from sweetrl.protocols import Collaborator
+from sweetrl.protocols import Agent, Collaborator
 from sweetrl.types import Episode, Sampling, Task, Verdict
 from sweetrl.viewer import server
 
@@ -75,7 +75,7 @@ def play(
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of what the model says.")] = 0,
-    web: Annotated[bool, typer.Option("--web", help="Play in the browser; the agent's side only.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Play in the browser.")] = False,
     players: Annotated[
         int, typer.Option("--players", min=1, max=1000, help="With --web: people, each with a link.")
     ] = 1,
@@ -105,8 +105,6 @@ def play(
     if not web:
         interrupts.run(_play, table, task)
         return
-    if seat is not Seat.AGENT:
-        raise UsageError("in the browser you are the agent; leave out --as, or --web")
     text = "" if consent is None else _read_file(str(consent))
     with server.listening(host, port) as listener:
         interrupts.run(_play_on_web, table, _Invitation(players, text, ask_name=ask_name), listener, host)
@@ -188,19 +186,25 @@ async def _play_on_web(table: _Table, invited: _Invitation, listener: socket.soc
     tasks = load_tasks(table.source)
     models = Models(EndpointOptions(), Meter())
     session = None if table.other.startswith("scripted:") else BrowserSession(table.output / SCREENSHOTS)
-    player = ModelSettings(table.other, COLLABORATOR_SAMPLING, FREE)
+    first = next(iter(tasks.values()))
 
     def collaborator(task: Task) -> Collaborator:
+        player = ModelSettings(table.other, COLLABORATOR_SAMPLING, FREE)
         return build_collaborator(player, domain_of(task), [task], models, session)[0]
 
-    first = next(iter(tasks.values()))
-    collaborator(first)  # a wrong name is told before anybody is invited
+    def agent(task: Task) -> Agent:
+        player, rules = ModelSettings(table.other, Sampling(), FREE), Rules(turn_limit=table.limit(task))
+        return build_agent(player, domain_of(task), rules, models, [task])[0]
+
+    is_agent = table.seat is Seat.AGENT
+    (collaborator if is_agent else agent)(first)  # a wrong name is told before anybody is invited
     settings = PlaySettings(
         tasks=tasks,
         source=table.source,
         output=table.output,
-        collaborator=collaborator,
         config=table.config(first),
+        collaborator=collaborator if is_agent else None,
+        agent=None if is_agent else agent,
         players=invited.players,
         consent=invited.consent,
         ask_name=invited.ask_name,

@@ -21,10 +21,12 @@ from sweetrl.browser.session import BrowserSession
 from sweetrl.dialogue.game import Debrief, Game, choose_task, score_game
 from sweetrl.errors import SandboxError, StageError, UsageError
 from sweetrl.experiments.layout import CREDIT, EPISODES, SCREENSHOTS, VERDICTS
-from sweetrl.protocols import Collaborator
+from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import RecordLog, decode_json, open_log, read_lines, unwritable
-from sweetrl.types import Episode, Task, Turn, TurnCredit, Verdict, episode_id
+from sweetrl.types import Episode, Task, Turn, TurnCredit, Unfinished, Verdict, episode_id
+from sweetrl.types.dialogues import as_given
 from sweetrl.viewer.annotations import append_line
+from sweetrl.viewer.reply_game import ReplyGame
 
 T = TypeVar("T", bound=Struct)
 
@@ -40,13 +42,16 @@ class Event(Struct, frozen=True, omit_defaults=True):
     player: str
     """Token."""
     what: str
-    """`invited`, `started`, `said` (by the player) or `replied` (the turn with its reply)."""
+    """`invited`, `started`, `spoke` (the agent, to a player who replies), `said` (the player) or `replied` (the turn
+    with its reply)."""
     name: str = ""
     consented: str = ""
     task: str = ""
     attempt: int = 0
     text: str = ""
     answer: bool = False
+    unfinished: bool = False
+    """Whether the limit of tokens ended what the agent said."""
     turn: Turn | None = None
 
 
@@ -66,7 +71,9 @@ class Player:
     """A message that has no reply yet."""
     failure: str = ""
     """Why it has none."""
-    game: Game | None = None
+    output: str | None = None
+    """What an agent said that has no reply yet."""
+    game: Game | ReplyGame | None = None
     debrief: Debrief | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -75,9 +82,12 @@ class Player:
         if event.what == "started":
             self.name, self.consented = event.name, event.consented
             self.task, self.attempt = event.task, event.attempt
-            self.turns, self.game, self.debrief = [], None, None
+            self.turns, self.output, self.game, self.debrief = [], None, None, None
+        elif event.what == "spoke":
+            self.output = as_given(event.text, unfinished=event.unfinished)
         elif event.what == "replied" and event.turn is not None:
             self.turns.append(event.turn)
+            self.output = None
         self.unsent = event if event.what == "said" else None
 
 
@@ -89,9 +99,12 @@ class PlaySettings:
     source: str
     """Where the tasks are from, for messages."""
     output: Path
-    collaborator: Callable[[Task], Collaborator]
     config: Mapping[str, Any]
     """For the run card."""
+    collaborator: Callable[[Task], Collaborator] | None = None
+    """Who replies to people who play the agent."""
+    agent: Callable[[Task], Agent] | None = None
+    """Who speaks to people who play the collaborator; one of both is given."""
     players: int = 1
     consent: str = ""
     """Text that a player agrees to before the first game; empty for none."""
@@ -186,19 +199,25 @@ class Games:
                 )
             )
 
-    def game_of(self, player: Player) -> Game | None:
+    def game_of(self, player: Player) -> Game | ReplyGame | None:
         """The game that a player is in, rebuilt after a restart; None before the first one."""
         task = self.settings.tasks.get(player.task)
         if player.game is None and task is not None:
-            player.game = Game(
-                task,
-                self.settings.collaborator(task),
-                seed=self.settings.seed,
-                attempt=player.attempt,
-                turn_limit=self.settings.turn_limit,
-                past=player.turns,
-            )
+            player.game = self._rebuilt(player, task)
         return player.game
+
+    def _rebuilt(self, player: Player, task: Task) -> Game | ReplyGame:
+        settings = self.settings
+        about: dict[str, Any] = {
+            "seed": settings.seed,
+            "attempt": player.attempt,
+            "turn_limit": settings.turn_limit,
+            "past": player.turns,
+        }
+        if settings.agent is not None:
+            return ReplyGame(task, settings.agent(task), **about, output=player.output)
+        assert settings.collaborator is not None
+        return Game(task, settings.collaborator(task), **about)
 
     async def say(self, player: Player, text: str, *, answer: bool) -> None:
         """Send a message; the reply is in the game afterwards."""
@@ -212,13 +231,17 @@ class Games:
             await self._send(player, game)
 
     async def resume(self, player: Player) -> None:
-        """Send a message again whose reply a crash has cut off, or a failure of the other side."""
+        """Go on where a crash or a failure of the other side has stopped a game."""
         async with player.lock:
             game = self.game_of(player)
-            if game is not None and player.unsent is not None and player.debrief is None:
+            if game is None or player.debrief is not None:
+                return
+            if player.unsent is not None:
                 await self._send(player, game)
+            elif isinstance(game, ReplyGame):
+                await self._listen(player, game)
 
-    async def _send(self, player: Player, game: Game) -> None:
+    async def _send(self, player: Player, game: Game | ReplyGame) -> None:
         message = player.unsent
         assert message is not None
         try:
@@ -227,14 +250,30 @@ class Games:
         except StageError as error:
             player.failure = str(error)
             return
+        if not game.is_over:
+            self._note(Event(player.token, "replied", turn=game.episode.turns[-1]))
+        if isinstance(game, ReplyGame):
+            await self._listen(player, game)
+        elif game.is_over:
+            await self._finish(player, game)
+
+    async def _listen(self, player: Player, game: ReplyGame) -> None:
+        """Have the agent speak, and keep what it says before the player sees it."""
+        try:
+            await game.listen()
+            player.failure = ""
+        except StageError as error:
+            player.failure = str(error)
+            return
+        if player.output is None and game.output is not None:
+            cut = isinstance(game.output, Unfinished)
+            self._note(Event(player.token, "spoke", text=game.output, unfinished=cut))
         if game.is_over:
             await self._finish(player, game)
-        else:
-            self._note(Event(player.token, "replied", turn=game.episode.turns[-1]))
 
     # -------- the end
 
-    async def _finish(self, player: Player, game: Game) -> None:
+    async def _finish(self, player: Player, game: Game | ReplyGame) -> None:
         """Keep the episode, its verdict and the credit of its turns, each once."""
         about = {"player": player.name, "consented": player.consented}
         played = game.episode.extra.get("play", {})

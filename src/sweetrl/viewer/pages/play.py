@@ -1,23 +1,28 @@
 """The pages of a game: what a player agrees to, the dialogue, and what it came out as."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sweetrl.dialogue.game import Debrief, Game
+from sweetrl.domains.domain import SecretPart
+from sweetrl.domains.registry import domain_of
 from sweetrl.report.dialogues import agent_turn, collaborator_reply, largest_advantage, outcome
 from sweetrl.report.markup import Markup, element, excerpt
 from sweetrl.report.messages import code_block, message
 from sweetrl.types import Turn, TurnCredit
 from sweetrl.viewer.games import Player, PlaySettings, credit_of
 from sweetrl.viewer.pages.frame import page
+from sweetrl.viewer.reply_game import ReplyGame
 
 
-def play_page(settings: PlaySettings, player: Player, game: Game | None) -> str:
+def play_page(settings: PlaySettings, player: Player, game: Game | ReplyGame | None) -> str:
     """What a player sees now."""
     content: list[Markup | None]
     if game is None:
         content = [element("h1", "A dialogue"), _start(settings, player, "Start")]
     elif player.debrief is not None:
         content = [*_debriefing(player.debrief), _start(settings, player, "Play another")]
+    elif isinstance(game, ReplyGame):
+        content = _replying(player, game)
     else:
         content = _playing(player, game)
     return page("Play", element("div", *content, id="live", class_="play"), tabs=False)
@@ -49,27 +54,51 @@ def _start(settings: PlaySettings, player: Player, title: str) -> Markup:
 
 
 def _playing(player: Player, game: Game) -> list[Markup | None]:
-    sent = (
-        None if player.unsent is None else element("p", f"Not answered: {player.failure}", class_="warning")
-    )
     return [
         element("h1", "Find out what is wanted, then answer"),
         element("p", game.goal, class_="lead"),
         element("div", message(game.task.request, limit=4000), class_="task-request"),
         _chat(player.turns),
-        sent if player.failure else None,
+        _failure(player),
         element("p", f"Message {game.turn} of {game.turn_limit}", class_="note", id="turn"),
-        _entry(player),
+        _entry(player, answers=True),
     ]
 
 
-def _entry(player: Player) -> Markup:
+def _replying(player: Player, game: ReplyGame) -> list[Markup | None]:
+    waiting = game.awaiting
+    return [
+        element("h1", "You know what is wanted: help the agent"),
+        element(
+            "p", "Answer what it asks in your own words, and do not give the solution away.", class_="lead"
+        ),
+        element("div", message(game.task.request, limit=4000), class_="task-request"),
+        *_secret(domain_of(game.task).parts_of(game.task)),
+        _chat([*player.turns, *([waiting] if waiting else [])]),
+        _failure(player),
+        element("p", f"Message {game.turn} of {game.turn_limit}", class_="note", id="turn"),
+        _entry(player, answers=False),
+    ]
+
+
+def _failure(player: Player) -> Markup | None:
+    if not player.failure:
+        return None
+    return element("p", f"The other side failed: {player.failure}. Reload to ask again.", class_="warning")
+
+
+def _secret(parts: Iterable[SecretPart]) -> Iterator[Markup]:
+    for part in parts:
+        yield element("section", element("h2", excerpt(part.title, 60)), code_block(part.text, part.language))
+
+
+def _entry(player: Player, *, answers: bool) -> Markup:
     text = "" if player.unsent is None else player.unsent.text
     return element(
         "form",
         element("textarea", text, name="text", rows=4, required=True, aria_label="your message"),
         element("button", "Send", name="say", class_="primary"),
-        element("button", "Hand in as the answer", name="answer"),
+        element("button", "Hand in as the answer", name="answer") if answers else None,
         element("span", class_="saved", role="status"),
         id="say",
     )
@@ -97,8 +126,5 @@ def _debriefing(debrief: Debrief) -> list[Markup | None]:
         _chat(debrief.episode.turns, credit_of(debrief)),
         element("h2", "What you did not find out") if missed else None,
         element("ul", *missed) if missed else None,
-        *(
-            element("section", element("h2", excerpt(part.title, 60)), code_block(part.text, part.language))
-            for part in debrief.parts
-        ),
+        *_secret(debrief.parts),
     ]
