@@ -19,7 +19,7 @@ RunsArgument = Annotated[
     ),
 ]
 TasksOption = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--tasks", metavar="TASKS", help="Where hidden information comes from, if the run does not say."
     ),
@@ -39,11 +39,13 @@ IndexOption = Annotated[
 def view(
     runs: RunsArgument,
     *,
-    tasks: TasksOption = [],  # noqa: B006  typer reads it and copies it
+    tasks: TasksOption = None,
     host: HostOption = "127.0.0.1",
     port: PortOption = 7777,
     index: IndexOption = None,
-    author: Annotated[str, typer.Option("--author", help="Name for annotations; by default yours.")] = "",
+    author: Annotated[
+        str | None, typer.Option("--author", help="Name for annotations; by default yours.")
+    ] = None,
     domain: DomainOption = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
     json: JsonFlag = False,
@@ -64,7 +66,7 @@ def view(
         given=parse_words(runs),
         host=host,
         port=port,
-        tasks=tasks,
+        tasks=tasks or (),
         index=None if index is None else index.resolve(),
         author=author or _user(),
     )
