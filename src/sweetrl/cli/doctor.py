@@ -28,6 +28,7 @@ EXTRA_PURPOSES = {
     "serve": "models behind an OpenAI-compatible endpoint",
     "train": "language models in this process, and training",
     "browser": "screenshots for frontend tasks",
+    "view": "`sweetrl view` and `sweetrl play --web`",
     "gym": "the Gymnasium environment",
     "ray": "jobs on many machines; nothing uses it yet",
     "test": "running the tests",
