@@ -78,7 +78,7 @@ def quickstart(
         if not fresh and not quiet:
             console.note(f"{study.output}: was finished before; remove the folder to run it again")
         console.results().print(results_table(results))
-        for line in caveats(results, fast=fast):
+        for line in caveats(results):
             typer.echo(line)
         typer.echo(f"Report: {report}")
 
@@ -154,13 +154,14 @@ def metrics_of(results: "StudyResults") -> dict[str, object]:
         "steps": msgspec.to_builtins(results.steps),
         "tasks": results.tasks,
         "seeds": results.seeds,
+        "caution": results.caution,
     }
 
 
-def caveats(results: "StudyResults", *, fast: bool) -> Iterator[str]:
+def caveats(results: "StudyResults") -> Iterator[str]:
     """What the table must not be read as."""
-    if fast:
-        yield "--fast is too small to rank the methods: it shows the pipeline. Run without --fast for a comparison."
+    if results.caution:
+        yield results.caution
     labels = {name: method.label for name, method in results.methods.items()}
     level = [
         f"{labels[step.first]} and {labels[step.second]}"

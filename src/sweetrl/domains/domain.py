@@ -51,14 +51,22 @@ class Prompts:
 class Labels:
     """What things are called in front of people and in transcripts."""
 
+    task: str = ""
+    """What the agent does, in one sentence: the second line of a report."""
     agent: str = "Agent"
     """Who works on the task, in the transcript that the collaborator reads."""
+    collaborator: str = "collaborator"
+    """Who answers the agent, in reports."""
     reference: str = "reference"
     """What the collaborator knows and the agent does not."""
     language: str = "text"
     """Of the reference and the answer, for highlighting."""
     reward: str = "reward"
     """Of an answer, as the heading of a column."""
+    share: bool = True
+    """Whether the reward is between 0 and 1, and shown in per cent."""
+    meaning: str = "The mean reward of the answers."
+    """Of the reward, for readers of a report."""
     checks: str = "checks passed"
     """After `3 of 10`, for a scored answer."""
 

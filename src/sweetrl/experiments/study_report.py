@@ -32,10 +32,14 @@ from sweetrl.report import (
     compose,
     render,
 )
-from sweetrl.report.compose import Run, choose_tasks, method_of, reward_name
+from sweetrl.report.compose import method_of
+from sweetrl.report.examples import choose_tasks
+from sweetrl.report.headline import duel_methods, duel_task, gaps, headline, reward_measure
+from sweetrl.report.runs import Run
 from sweetrl.report.scales import estimate_of
 from sweetrl.report.study_page import missing_text
 from sweetrl.settings import Study
+from sweetrl.settings.studies import SEED
 from sweetrl.types import Episode, Metric, Task, TurnCredit
 
 REPORT = "report.html"
@@ -76,13 +80,23 @@ class _Report:
             examples=EXAMPLES,
             seed=self._study.seed,
         )
-        if len(self._results.seeds) == 1:
-            return contents
-        return replace(
-            contents,
-            methods=tuple(self._over_seeds(method) for method in contents.methods),
-            comparisons=tuple(_comparison(step) for step in self._steps()),
-        )
+        if len(self._results.seeds) > 1:
+            contents = replace(
+                contents,
+                methods=tuple(self._over_seeds(method) for method in contents.methods),
+                comparisons=tuple(_comparison(step) for step in self._steps()),
+            )
+        return replace(contents, headline=self._study.caution or self._headline(contents))
+
+    def _headline(self, contents: ReportContents) -> str:
+        """The result of the main table."""
+        main = [each for each in contents.methods if self._results.methods[each.name].table == "main"]
+        return headline(main or contents.methods, contents.comparisons, unseen=self._unseen())
+
+    def _unseen(self) -> bool:
+        """Whether no method has trained on the tasks that it is evaluated on."""
+        sources = {self._study.tasks.train.replace(SEED, str(seed)) for seed in self._study.run_seeds}
+        return all(self._tasks.keys().isdisjoint(load_tasks(source)) for source in sources)
 
     def _steps(self) -> Iterator[Step]:
         """The steps between methods that are in the report."""
@@ -110,7 +124,7 @@ class _Report:
 
     def _over_seeds(self, method: Method) -> Method:
         """The figures and counts of all seeds; who won which task is that of the first."""
-        names = {"reward": reward_name(method.scorer)}
+        names = {"reward": reward_measure(method.scorer).name}
         result = self._results.methods[method.name]
         found = (
             msgspec.structs.replace(each, name=names.get(name, name)) for name, each in result.figures.items()
@@ -126,7 +140,10 @@ class _Report:
         critic = self._critic()
         if critic is None:
             return runs
-        tasks = set(choose_tasks([method_of(run).tasks for run in runs], (), EXAMPLES, self._study.seed))
+        methods = [method_of(run) for run in runs]
+        tasks = set(choose_tasks([each.tasks for each in methods], (), EXAMPLES, self._study.seed))
+        if (two := duel_methods(methods)) is not None:
+            tasks.add(duel_task(gaps(*two), (), self._study.seed) or "")
         shown = {run.name: [episode for episode in run.episodes if episode.task_id in tasks] for run in runs}
         credit = interrupts.run(_credit, critic, self._tasks, shown)
         return [replace(run, credit=credit[run.name]) for run in runs]
