@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 HEARTBEAT_SECONDS = 60.0
 """How often a run without a terminal says how it is getting on."""
+WATCH_SECONDS = 1.0
+"""How often it looks whether an endpoint has stopped answering."""
+SILENT_SECONDS = 4.0
+"""Without a first reply for so long, the line says so."""
 
 
 @dataclass
@@ -39,6 +43,14 @@ class Status:
         """Since the run began."""
         return self.clock() - self.started
 
+    @property
+    def trouble(self) -> str:
+        """Why nothing goes on, as far as an endpoint is the reason."""
+        meter = self.meter
+        if not meter.trouble and meter.asked and not meter.requests and self.seconds >= SILENT_SECONDS:
+            return f"no reply from {meter.asked} yet"
+        return meter.trouble
+
     def line(self) -> str:
         """Dialogues, rates, cost and the time that is left."""
         progress, seconds = self.progress, max(self.seconds, 1e-9)
@@ -54,6 +66,8 @@ class Status:
         ended = progress.finished + progress.failed
         if ended:
             parts.append(f"{duration((self.total - self.before - ended) * seconds / ended)} left")
+        if self.trouble:
+            parts.insert(0, self.trouble)
         return " · ".join(parts)
 
 
@@ -96,11 +110,17 @@ async def _running(beating: Coroutine[None, None, None]) -> AsyncIterator[None]:
 async def _telling(status: Status, tell: progress.Tell) -> None:
     while True:
         done = status.progress.finished + status.progress.failed
-        tell(status.before + done, status.total)
+        tell(status.before + done, status.total, status.trouble)
         await asyncio.sleep(progress.SECONDS)
 
 
 async def _beat(status: Status) -> None:
+    """A line now and then, and one at once when an endpoint stops answering."""
+    told, spoken = "", time.monotonic()
     while True:
-        await asyncio.sleep(HEARTBEAT_SECONDS)
-        console.note(status.line())
+        await asyncio.sleep(min(WATCH_SECONDS, HEARTBEAT_SECONDS))
+        due = time.monotonic() - spoken >= HEARTBEAT_SECONDS
+        if due or (status.trouble and not told):
+            console.note(status.line())
+            spoken = time.monotonic()
+        told = status.trouble

@@ -16,7 +16,7 @@ from rich.table import Table
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import percent_with_interval, plain
-from sweetrl.cli.screen import Asked, View, in_words, run_stages
+from sweetrl.cli.screen import Asked, View, in_words, refuse_problems, run_stages
 from sweetrl.errors import UsageError
 from sweetrl.experiments.local import usable_cores
 from sweetrl.experiments.plan import Plan
@@ -89,6 +89,7 @@ def _run(study: Study, planned: Plan, jobs: int | None, *, quiet: bool) -> bool:
         [weight(*each) for each in zip(planned.recipes, planned.stages, strict=True)],
         lambda stage: in_words(study, stage),
     )
+    refuse_problems(Path(study.output), planned.stages, planned.recipes, quiet=quiet)
     jobs = min(usable_cores(), MOST_JOBS) if jobs is None else jobs
     _, fresh = run_stages(Path(study.output), planned.stages, Asked(jobs, quiet=quiet), view=view)
     return fresh

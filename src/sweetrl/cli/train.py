@@ -53,7 +53,8 @@ class Common:
     """The options of every algorithm beside those of `TrainNumbers`."""
 
     model: Annotated[
-        str, typer.Option("--model", metavar="PATH", help="The seed model: a folder, or a name on the hub.")
+        str,
+        typer.Option("--model", metavar="PATH", help="The seed model: mini, a folder, or a name on the hub."),
     ]
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write the trained model in.")

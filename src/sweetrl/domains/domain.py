@@ -152,7 +152,7 @@ class Domain:
     """Whether runs are compared by success; by reward where hardly any answer is perfect."""
 
     collaborators: "Mapping[str, Callable[[BrowserSession], Collaborator]]" = field(default_factory=dict)
-    """Scripted ones by name."""
+    """Scripted ones by name. One with a method `check(tasks)` may refuse tasks that it cannot play: `UsageError`."""
     agents: Mapping[str, Callable[[Sequence[Task], int], Agent]] = field(default_factory=dict)
     """Scripted ones by name: (tasks, turn limit) -> agent. Baselines that may know the tasks."""
     generators: Mapping[str, Generator] = field(default_factory=dict)
