@@ -36,6 +36,14 @@ def test_before_the_first_dialogue_ends_no_time_is_promised_and_what_is_free_has
     assert status.line() == "10/50 finished · 40 open · 0 failed · 0.0 turns/s · 0 tokens/s"
 
 
+def test_open_dialogues_count_by_their_turns() -> None:
+    assert status_after(1, Progress(open=40), Meter()).share == 10 / 50
+    begun = status_after(1, Progress(open=40, turns=100), Meter())
+    assert begun.share == pytest.approx((10 + 100 / 10) / 50)  # of ten turns at most
+    some = Progress(open=20, finished=20, turns=100, turns_of_ended=80)
+    assert status_after(1, some, Meter()).share == pytest.approx((10 + 20 + 20 / 4) / 50)
+
+
 def test_an_endpoint_that_does_not_answer_comes_first_in_the_line() -> None:
     dead = Meter(asked="http://host/v1", trouble="no connection to http://host/v1, retrying")
     status = status_after(1, Progress(open=40), dead)

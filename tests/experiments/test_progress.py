@@ -61,7 +61,7 @@ def test_rollouts_and_bars_tell_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "-q",
     )
     assert ended.code == 0, ended.err
-    assert path.read_text().split()[1] == "3"
+    assert path.read_text().split()[1] == "300"  # in hundredths
     path.unlink()
     ended = sweetrl(
         *(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sweetrl.cli import console
 from sweetrl.experiments import progress
+from sweetrl.prompts import TURN_LIMIT
 
 if TYPE_CHECKING:
     from sweetrl.dialogue.rollout import Progress
@@ -42,6 +43,15 @@ class Status:
     def seconds(self) -> float:
         """Since the run began."""
         return self.clock() - self.started
+
+    @property
+    def share(self) -> float:
+        """How much is done; a dialogue that is open counts by its turns, as far as those of others can tell."""
+        progress = self.progress
+        ended = progress.finished + progress.failed
+        usual = progress.turns_of_ended / ended if ended else TURN_LIMIT
+        begun = min((progress.turns - progress.turns_of_ended) / max(usual, 1.0), 0.9 * progress.open)
+        return min(1.0, (self.before + ended + begun) / max(self.total, 1))
 
     @property
     def trouble(self) -> str:
@@ -109,8 +119,8 @@ async def _running(beating: Coroutine[None, None, None]) -> AsyncIterator[None]:
 
 async def _telling(status: Status, tell: progress.Tell) -> None:
     while True:
-        done = status.progress.finished + status.progress.failed
-        tell(status.before + done, status.total, status.trouble)
+        # In hundredths: of few dialogues, most of the time none ends.
+        tell(round(100 * status.share * status.total), 100 * status.total, status.trouble)
         await asyncio.sleep(progress.SECONDS)
 
 

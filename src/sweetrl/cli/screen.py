@@ -28,7 +28,7 @@ from sweetrl.experiments.journal import Journal
 from sweetrl.experiments.local import LocalExecutor
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.experiments.runner import RunFailedError, Runner, ending
-from sweetrl.experiments.time_left import Clock
+from sweetrl.experiments.time_left import Clock, kind_of
 from sweetrl.settings import Recipe, ServerSettings, Study
 
 if TYPE_CHECKING:
@@ -138,7 +138,8 @@ def run_stages(
     fresh = runner.has_work
     printer = Lines(len(planned), quiet=asked.quiet)
     if view is not None:
-        printer = Screen(Clock(view.weights, runner.schedule), view.words, quiet=asked.quiet)
+        clock = Clock(view.weights, runner.schedule, list(map(kind_of, planned)))
+        printer = Screen(clock, view.words, quiet=asked.quiet)
     try:
         with printer.shown():
             return runner.run(printer), fresh
@@ -206,13 +207,17 @@ class Screen(Lines):
             yield
             return
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+        from rich.table import Column
 
+        # One line for each stage, whatever the width: the words give way, and never wrap.
+        width = max(8, min(24, console.messages().width // 6))
+        words = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         columns = [
-            BarColumn(bar_width=24),
-            TaskProgressColumn(),
-            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=width, table_column=Column(min_width=width)),
+            TaskProgressColumn(table_column=Column(min_width=4)),
+            TextColumn("{task.description}", markup=False, table_column=words),
         ]
-        with Progress(*columns, console=console.messages(), transient=True) as bars:
+        with Progress(*columns, console=console.messages(), transient=True, expand=True) as bars:
             self._bars = _Bars(bars)
             yield
         self._bars = None
