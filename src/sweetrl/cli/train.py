@@ -21,6 +21,8 @@ from sweetrl.errors import MissingExtra
 from sweetrl.learning.algorithm import Algorithm, InputName
 from sweetrl.learning.algorithms import algorithms, default_settings
 from sweetrl.learning.settings import TRAINING_NAMES
+from sweetrl.models.shipped import located
+from sweetrl.models.specification import trainable
 from sweetrl.settings import CriticNumbers, TrainNumbers, settings_fields
 from sweetrl.settings.schema import Field
 from sweetrl.settings.training import CHOSEN_BY_ALGORITHM
@@ -149,6 +151,7 @@ def command_of(algorithm: Algorithm) -> Any:
 
     def command(**values: Any) -> None:
         common = Common(**{each.name: values.pop(each.name) for each in shared})
+        located(trainable(common.model))  # before PyTorch is loaded, which takes seconds
         load_training()(algorithm, common, values)
 
     command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]

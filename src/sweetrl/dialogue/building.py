@@ -96,7 +96,10 @@ def _is_scripted(player: ModelSettings, domain: "Domain", role: str) -> bool:
     if player.spec not in getattr(domain, f"{role}s"):
         for other in all_domains():
             if player.spec in getattr(other, f"{role}s"):
-                raise UsageError(f"the {role} {player.spec} is for {other.name} tasks only")
+                raise UsageError(
+                    f"the {role} {player.spec} is for {other.name} tasks only; "
+                    f"choose another {role} for {domain.name} tasks"
+                )
         return False
     if player.prompt_file is not None:
         raise UsageError(f"{player.spec} takes no prompt; leave out --{role}-prompt")
@@ -193,7 +196,7 @@ def read_prompt(path: Path | None) -> "Prompt | None":
     except OSError as error:
         raise unreadable(path, error) from error
     except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text", path=path) from None
+        raise DataError("is not UTF-8 text; save it as that", path=path) from None
 
 
 def parse_price(text: str | None) -> "Price":
