@@ -134,7 +134,7 @@ def test_two_runs_on_one_task_stand_side_by_side(page: Page, site: str) -> None:
     assert boxes[1] is not None
     assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
     expect(page.locator(".side").nth(0)).to_contain_text("✓ success")
-    expect(page.locator(".side").nth(1)).to_contain_text("✗ reward 20.0 %")
+    expect(page.locator(".side").nth(1)).to_contain_text("✗ tests passed: 20.0 %")
 
 
 def test_metrics_have_intervals_and_differences(page: Page, site: str) -> None:

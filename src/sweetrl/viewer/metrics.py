@@ -12,7 +12,8 @@ from sweetrl.evaluation.scores import FAILURES_AS_ZERO
 from sweetrl.experiments.layout import METRICS
 from sweetrl.experiments.run_folder import CARD, LOG, RunFolder, read_metrics
 from sweetrl.report import Method, ReportContents, TaskScore, Training
-from sweetrl.report.compose import compared, pairs, reward_name
+from sweetrl.report.compose import compared, measures_for, pairs
+from sweetrl.report.headline import reward_measure
 from sweetrl.types import Metric
 from sweetrl.viewer.queries import Reader
 from sweetrl.viewer.sources import Given
@@ -66,7 +67,7 @@ def _measured(scorer: str, tallies: Sequence[_Tally]) -> Iterator[Metric]:
         yield clustered_share("success", successes, counts, unscored=unscored)
         yield clustered_share(FAILURES_AS_ZERO, successes, everyone)
         rewards = [each.reward for each in tallies]
-        yield clustered_mean(reward_name(scorer), rewards, counts, unscored=unscored)
+        yield clustered_mean(reward_measure(scorer).name, rewards, counts, unscored=unscored)
     longest = max((each.most_turns for each in tallies), default=0)
     yield clustered_mean("turns", [each.turns for each in tallies], everyone, bounds=(0, longest))
 
@@ -99,6 +100,7 @@ class Metrics:
                 state: ReportContents(
                     title="Metrics",
                     methods=methods,
+                    measures=tuple(measures_for(methods)),
                     comparisons=tuple(chain.from_iterable(differences)),
                     trainings=tuple(_trainings(logs)),
                 )

@@ -45,9 +45,13 @@ BACKEND = Domain(
         more=(load("privileged-mini", HERE),),
     ),
     labels=Labels(
+        task="An agent gets a vague request for a Python function, asks a colleague who knows the solution, "
+        "and then writes code that hidden tests score.",
         agent="Programmer",
+        collaborator="colleague",
         language="python",
         reward="tests passed",
+        meaning="Share of the hidden tests that the answers pass.",
         checks="hidden tests passed",
         goal="Ask about what the request leaves open, then hand in the Python function; hidden tests score it.",
     ),

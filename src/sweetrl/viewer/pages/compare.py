@@ -1,7 +1,8 @@
 """Two dialogues on one task side by side."""
 
 from sweetrl.report.charts import colour_class
-from sweetrl.report.dialogues import largest_advantage, outcome
+from sweetrl.report.credit import CreditScale
+from sweetrl.report.dialogues import outcome
 from sweetrl.report.markup import Markup, element, excerpt
 from sweetrl.viewer.dialogues import Dialogue
 from sweetrl.viewer.pages.dialogue import chat, outcome_parts, request
@@ -13,7 +14,7 @@ def compare_page(
     left: Dialogue, right: Dialogue, hidden: Hidden | None, here: str, *, show_hidden: bool
 ) -> str:
     """Both dialogues with their credit, answers and scores."""
-    scale = largest_advantage([*left.credit, *right.credit])
+    scale = CreditScale.of([*left.credit, *right.credit])
     sides = [
         _side(each, hidden, number, scale, show_hidden=show_hidden)
         for number, each in enumerate((left, right))
@@ -33,7 +34,7 @@ def compare_page(
 
 
 def _side(
-    dialogue: Dialogue, hidden: Hidden | None, number: int, scale: float, *, show_hidden: bool
+    dialogue: Dialogue, hidden: Hidden | None, number: int, scale: CreditScale, *, show_hidden: bool
 ) -> Markup:
     swatch = element("span", class_=f"swatch {colour_class(number)}", aria_hidden="true")
     link = element(

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sweetrl.report.credit import CreditScale, credit_key
 from sweetrl.report.dialogues import (
     agent_turn,
     collaborator_reply,
-    credit_key,
     failure_text,
-    largest_advantage,
     outcome,
     verdict_details,
 )
@@ -95,10 +94,10 @@ def request(dialogue: Dialogue) -> Markup:
 # ---------------------------------------------------------------- turns
 
 
-def chat(dialogue: Dialogue, *, prefix: str = "turn", scale: float | None = None) -> Markup:
+def chat(dialogue: Dialogue, *, prefix: str = "turn", scale: CreditScale | None = None) -> Markup:
     """What both sides said, with the credit of each turn; bars go up to `scale`, or their own largest."""
-    scale = largest_advantage(dialogue.credit) if scale is None else scale
-    key = credit_key(dialogue.credit, scale) if dialogue.credit else None
+    scale = CreditScale.of(dialogue.credit) if scale is None else scale
+    key = credit_key(dialogue.credit)
     failure = dialogue.episode.failure
     return join(
         [
@@ -113,7 +112,7 @@ def chat(dialogue: Dialogue, *, prefix: str = "turn", scale: float | None = None
     )
 
 
-def _turns(dialogue: Dialogue, scale: float, prefix: str) -> Iterator[Markup]:
+def _turns(dialogue: Dialogue, scale: CreditScale, prefix: str) -> Iterator[Markup]:
     credit = {each.turn: each for each in dialogue.credit}
     for number, turn in enumerate(dialogue.episode.turns[:TURNS]):
         yield agent_turn(

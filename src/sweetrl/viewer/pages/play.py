@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from sweetrl.dialogue.game import Debrief, Game
 from sweetrl.domains.domain import SecretPart
 from sweetrl.domains.registry import domain_of
-from sweetrl.report.dialogues import agent_turn, collaborator_reply, largest_advantage, outcome
+from sweetrl.report.credit import CreditScale
+from sweetrl.report.dialogues import agent_turn, collaborator_reply, outcome
 from sweetrl.report.markup import Markup, element, excerpt
 from sweetrl.report.messages import code_block, message
 from sweetrl.types import Turn, TurnCredit
@@ -106,7 +107,7 @@ def _entry(player: Player, *, answers: bool) -> Markup:
 
 def _chat(turns: Sequence[Turn], credited: Sequence[TurnCredit] = ()) -> Markup:
     credit = {each.turn: each for each in credited}
-    scale = largest_advantage(credited)
+    scale = CreditScale.of(credited)
     items = []
     for number, turn in enumerate(turns):
         items.append(agent_turn(number, turn, credit.get(number), scale))
