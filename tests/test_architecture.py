@@ -19,7 +19,8 @@ LAYERS = (
     {"dialogue", "evaluation", "executors", "learning", "preferences"},
     {"candidates", "critics"},
     {"api", "report"},
-    {"experiments", "integrations", "viewer"},
+    {"experiments", "integrations"},
+    {"viewer"},
     {"cli"},
     {"__main__"},
 )

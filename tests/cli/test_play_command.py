@@ -2,6 +2,7 @@ import io
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -136,6 +137,28 @@ def test_an_answer_in_python_is_scored_at_once(play, tmp_path) -> None:
     assert "reward 0.50: 1 of 2 hidden tests passed" in done.err
 
 
+# ---------------------------------------------------------------- a game that teaches
+
+
+def test_play_alone_is_a_small_task_with_a_colleague(sweetrl, monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Who will use it?\n/answer def f(n): return n\n"))
+    done = sweetrl("play")
+    assert done.code == 0
+    (episode,) = stored(tmp_path / "played")
+    assert (episode.agent, episode.collaborator) == ("human", "colleague")
+    for shown in ("Turn 2 of 8", "reference", "You did not find out:", "of 10 hidden tests passed"):
+        assert shown in done.err
+    assert re.search(r"turn 1 +[+-]\d+\.\d points  Who will use it\?", done.err)
+
+
+def test_a_game_of_another_length_is_another_run(play, tmp_path) -> None:
+    assert play("/answer x\n").code == 0
+    done = play("/answer x\n", "--turn-limit", 3)
+    assert done.code == 2
+    assert "turn_limit was 8, now 3" in done.err
+
+
 # ---------------------------------------------------------------- a real terminal
 
 
@@ -187,10 +210,10 @@ def test_a_dialogue_is_held_at_a_real_terminal(terminal: Pty, tmp_path: Path) ->
     terminal.expect("for your eyes only")
     terminal.expect("What should happen")
     terminal.expect("> ")
-    terminal.type("Bleu\x7f\x7flue,\rif possible.\r\r")
+    terminal.type("Bleu\x7f\x7flue,\rif possible.\r")
     terminal.expect("What should happen")
     terminal.expect("> ")
-    terminal.type("I don't know.\r\r")
+    terminal.type("I don't know.\r")
     terminal.expect("recorded in")
     assert terminal.process.wait(120) == 0
     (episode,) = stored(tmp_path / "run")
@@ -216,3 +239,28 @@ def test_ctrl_d_leaves(terminal: Pty, tmp_path: Path) -> None:
     terminal.expect("you left; nothing was recorded")
     assert terminal.process.wait(120) == 0
     assert stored(tmp_path / "run") == []
+
+
+def test_a_game_is_played_at_a_real_terminal_with_one_enter_a_message(tmp_path: Path) -> None:
+    terminal = Pty("-o", tmp_path / "run")
+    try:
+        terminal.expect("Your goal: Ask about what the request leaves open")
+        terminal.expect("Turn 1 of 8 >")
+        terminal.type("/tests\r")
+        terminal.expect("# test10")
+        terminal.expect("Turn 1 of 8 >")
+        terminal.type("Who will use it?\r")
+        terminal.expect("Turn 2 of 8 >")
+        terminal.type("/answer\r")
+        terminal.type("def f(n):\r    return n\r\r")
+        terminal.expect("hidden tests passed")
+        terminal.expect("What each turn did to the chance of success")
+        assert terminal.process.wait(120) == 0
+    finally:
+        terminal.close()
+    (episode,) = stored(tmp_path / "run")
+    assert [turn.output for turn in episode.turns] == [
+        "Who will use it?",
+        "I WANT TO ANSWER:\ndef f(n):\n    return n",
+    ]
+    assert episode.extra == {"play": {"saw_tests": True}}

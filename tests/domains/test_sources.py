@@ -81,17 +81,22 @@ def test_the_split_of_our_tasks_is_their_own(file_of):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    assert complaint(tmp_path / "no.jsonl") == f"{tmp_path}/no.jsonl: no such file"
+    assert (
+        complaint(tmp_path / "no.jsonl")
+        == f"{tmp_path}/no.jsonl: no such file; give the path of one that exists"
+    )
 
 
 def test_a_folder_is_refused(tmp_path):
-    assert complaint(tmp_path) == f"{tmp_path}: is a folder, a file of JSON lines was expected"
+    assert complaint(tmp_path) == (
+        f"{tmp_path}: is a folder, a file of JSON lines was expected; name a file in it"
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n"])
 def test_a_file_without_tasks_is_refused(file_of, content):
     path = file_of(content)
-    assert complaint(path) == f"{path}: has no tasks"
+    assert complaint(path) == f"{path}: has no tasks; give a file with one JSON object a line"
 
 
 def test_a_truncated_line_is_told_by_its_number(file_of):
@@ -171,7 +176,7 @@ def test_a_built_in_name_with_split_size_and_seed_is_a_source():
     assert list(load_tasks("mini-frontend:train:2")) == [task.id for task in make_tasks("train", 2, 0)]
 
 
-@pytest.mark.parametrize("name", ["mini-frontend:test", "mini-frontend:test:0", "mini-frontend:test:5:x"])
+@pytest.mark.parametrize("name", ["mini-frontend:5", "mini-frontend:test:0", "mini-frontend:test:5:x"])
 def test_half_a_built_in_name_is_told_how_to_go_on(name):
     with pytest.raises(UsageError, match=r"write mini-frontend:SPLIT:N or mini-frontend:SPLIT:N:SEED"):
         read_tasks(name)
@@ -181,8 +186,16 @@ def test_tasks_are_counted_without_making_them(file_of, monkeypatch):
     assert count_tasks(file_of(OURS, PUBLISHED)) == 2
     monkeypatch.setattr(registry, "find_generator", lambda _: pytest.fail)
     assert count_tasks("mini-backend:train:1000000:3") == 1_000_000
+    assert count_tasks("mini-backend:train") == 100
     with pytest.raises(UsageError, match="write mini-backend:SPLIT:N"):
-        count_tasks("mini-backend:train")
+        count_tasks("mini-backend:train:many")
+
+
+def test_a_name_alone_is_a_hundred_test_tasks_and_a_limit_takes_the_first():
+    whole = list(make_tasks("test", 100, 0))
+    assert list(read_tasks("mini-frontend")) == list(read_tasks("mini-frontend:test")) == whole
+    assert list(read_tasks("mini-frontend", 3)) == whole[:3]
+    assert list(load_tasks("mini-frontend:train:5", 2)) == [task.id for task in make_tasks("train", 2, 0)]
 
 
 # ---------------------------------------------------------------- tasks of ours

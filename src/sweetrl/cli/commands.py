@@ -11,13 +11,14 @@ from sweetrl.cli.groups import LazyGroup, load_command
 PANELS = {
     "Start": {
         "quickstart": "Train SWEET-RL and its baselines on a laptop.",
-        "play": "Take part in a dialogue at the terminal.",
+        "play": "Take part in a dialogue, at the terminal or in the browser.",
         "doctor": "Show what this machine can do and what it lacks.",
     },
     "Evaluate": {
         "evaluate": "Run dialogues, score them and report the metrics.",
         "compare": "Compare runs on the same tasks with the first one.",
         "report": "Write one HTML page about one or more runs.",
+        "view": "Look at all dialogues of one or more runs in a browser.",
         "fairness": "Check whether the collaborator of a run was fair.",
     },
     "Explain": {
@@ -42,7 +43,7 @@ PANELS = {
     },
     "Research": {
         "values": "Measure what candidates are worth by replaying them.",
-        "credit-quality": "Measure critics against the values that replays found.",
+        "credit-quality": "Measure critics against replays, or against what people marked.",
         "make-model": "Train a tiny language model on scripted dialogues.",
     },
 }

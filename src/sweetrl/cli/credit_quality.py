@@ -1,4 +1,4 @@
-"""`sweetrl credit-quality`: how well critics agree with what candidates turned out to be worth."""
+"""`sweetrl credit-quality`: how well critics agree with what candidates turned out to be worth, or with people."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,11 +9,14 @@ from rich.table import Table
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import NOTHING
+from sweetrl.errors import DataError, UsageError
 from sweetrl.evaluation import credit
 from sweetrl.evaluation.credit import CreditQuality
+from sweetrl.evaluation.people import agreement_with_people
 from sweetrl.experiments.study_results import valued_turns
 from sweetrl.records import read_records
-from sweetrl.types import Metric, TurnValues
+from sweetrl.types import Metric, TurnCredit, TurnValues
+from sweetrl.viewer.annotations import read_annotations
 
 COLUMNS = {
     "spearman": "Spearman",
@@ -22,16 +25,29 @@ COLUMNS = {
     "gain": "gain",
     "top1": "top 1",
 }
+PEOPLE_COLUMNS = {"sign": "same sign", "auc": "AUC, within a dialogue", "spearman": "Spearman"}
 
 
 def credit_quality(
     ranked: Annotated[
-        list[Path], typer.Argument(metavar="RANKED...", help="What `sweetrl rank` wrote, one file a critic.")
-    ],
-    values: Annotated[
-        Path, typer.Option("--values", metavar="VALUES", help="What `sweetrl values` wrote for them.")
+        list[Path],
+        typer.Argument(
+            metavar="RANKED...",
+            help="What `sweetrl rank` wrote, one file a critic; with --against, what `sweetrl credit` wrote.",
+        ),
     ],
     *,
+    values: Annotated[
+        Path | None, typer.Option("--values", metavar="VALUES", help="What `sweetrl values` wrote for them.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="ANNOTATIONS",
+            help="Turns that people marked in `sweetrl view`, instead of values.",
+        ),
+    ] = None,
     outcome: Annotated[
         Literal["reward", "success"],
         typer.Option("--outcome", help="What candidates are worth something for."),
@@ -39,14 +55,20 @@ def credit_quality(
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Measure critics against the values that replays found.
+    """Measure critics against replays, or against what people marked.
 
-    Only turns that are in both files count. The last line is the split-half reliability of the replays:
+    Only turns that are in both files count. With --values the last line is the split-half reliability of the replays:
     noise keeps even a perfect critic from 1.
 
     Example:
         sweetrl credit-quality ranked.jsonl --values values.jsonl
     """
+    if (values is None) == (against is None):
+        raise UsageError("give --values FILE or --against FILE: what to measure the critics against")
+    if against is not None:
+        _against_people(ranked, against, json=json, quiet=quiet)
+        return
+    assert values is not None
     truth = {each.id: each for each in read_records(values, TurnValues) if each.values is not None}
     qualities = [credit.credit_quality(valued_turns(truth, path), outcome=outcome) for path in ranked]
     halves = (credit.halves(turn, outcome) for turn in truth.values())
@@ -74,3 +96,31 @@ def _cell(metric: Metric) -> str:
     if metric.value is None:
         return NOTHING
     return f"{metric.value:.2f} ({metric.low:.2f} to {metric.high:.2f})"
+
+
+# ---------------------------------------------------------------- against people
+
+
+def _against_people(credit_files: list[Path], path: Path, *, json: bool, quiet: bool) -> None:
+    annotations = read_annotations(path)
+    if not annotations:
+        raise DataError("has no annotations; mark turns in `sweetrl view`", path=path)
+    found = [agreement_with_people(annotations, read_records(each, TurnCredit)) for each in credit_files]
+    if json:
+        console.print_json({"annotations": str(path), "critics": found})
+        return
+    table = Table(title="agreement with people, with 95 % intervals", title_justify="left")
+    table.add_column("critic")
+    for heading in PEOPLE_COLUMNS.values():
+        table.add_column(heading, justify="right")
+    for each in found:
+        table.add_row(
+            console.printable(each.critic), *(_cell(getattr(each, name)) for name in PEOPLE_COLUMNS)
+        )
+    console.results().print(table)
+    if not quiet:
+        for each in found:
+            counted = (
+                f"{each.turns} turns, {each.helped} of them helpful; {each.missing} more without an advantage"
+            )
+            console.note(f"{each.critic}: {counted}")

@@ -87,9 +87,9 @@ def _endpoint_options(settings: DialogueSettings) -> EndpointOptions:
     )
 
 
-def load_one_domain(source: str) -> tuple[list[Task], Domain]:
+def load_one_domain(source: str, limit: int | None = None) -> tuple[list[Task], Domain]:
     """The tasks of a source and their domain, which the prompts depend on."""
-    tasks = list(load_tasks(source).values())
+    tasks = list(load_tasks(source, limit).values())
     return tasks, only_domain(tasks, source)
 
 
@@ -105,7 +105,7 @@ async def hold(
     quiet: bool,
 ) -> "Summary":
     """Hold the dialogues that `output` lacks on the tasks of `source`."""
-    tasks, domain = load_one_domain(source)
+    tasks, domain = load_one_domain(source, settings.limit)
     meter = Meter()
     models = Models(_endpoint_options(settings), meter)
     session = BrowserSession(output / SCREENSHOTS, pictures=settings.show == "pictures")

@@ -15,6 +15,7 @@ import typer
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag
+from sweetrl.errors import installing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,6 +29,7 @@ EXTRA_PURPOSES = {
     "serve": "models behind an OpenAI-compatible endpoint",
     "train": "language models in this process, and training",
     "browser": "screenshots for frontend tasks",
+    "view": "`sweetrl view` and `sweetrl play --web`",
     "gym": "the Gymnasium environment",
     "ray": "jobs on many machines; nothing uses it yet",
     "test": "running the tests",
@@ -206,7 +208,7 @@ def _torch() -> Finding:
     try:
         import torch
     except ModuleNotFoundError:
-        return Finding("torch", "missing", "not installed", purpose, "pip install 'sweetrl[train]'")
+        return Finding("torch", "missing", "not installed", purpose, installing("train"))
     except (ImportError, OSError) as error:
         return Finding("torch", "limited", f"cannot be imported: {error}", purpose, "install it anew")
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
@@ -231,7 +233,7 @@ def _extra(extra: str, absent: list[str]) -> Finding:
     name, purpose = f"extra {extra}", EXTRA_PURPOSES.get(extra, "an optional part")
     if not absent:
         return Finding(name, "ok", "installed", purpose)
-    return Finding(name, "missing", f"no {', '.join(absent)}", purpose, f"pip install 'sweetrl[{extra}]'")
+    return Finding(name, "missing", f"no {', '.join(absent)}", purpose, installing(extra))
 
 
 def _installed(distribution: str) -> bool:

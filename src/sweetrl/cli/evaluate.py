@@ -47,7 +47,7 @@ def evaluate(
     check(settings)
     silent = quiet or json
     interrupts.run(hold, settings, tasks, output, quiet=silent).tell(quiet=silent)
-    known = load_tasks(tasks)
+    known = load_tasks(tasks, settings.limit)
     about = _scored(known, output, scorer, scoring.turn_cost, silent=silent)
     run = _metrics(known, output, settings.rollout.turn_limit)
     write_atomically(output / METRICS, msgspec.json.format(msgspec.json.encode(run)) + b"\n")

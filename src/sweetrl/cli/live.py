@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sweetrl.cli import console
 from sweetrl.experiments import progress
+from sweetrl.prompts import TURN_LIMIT
 
 if TYPE_CHECKING:
     from sweetrl.dialogue.rollout import Progress
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 HEARTBEAT_SECONDS = 60.0
 """How often a run without a terminal says how it is getting on."""
+WATCH_SECONDS = 1.0
+"""How often it looks whether an endpoint has stopped answering."""
+SILENT_SECONDS = 4.0
+"""Without a first reply for so long, the line says so."""
 
 
 @dataclass
@@ -39,6 +44,23 @@ class Status:
         """Since the run began."""
         return self.clock() - self.started
 
+    @property
+    def share(self) -> float:
+        """How much is done; a dialogue that is open counts by its turns, as far as those of others can tell."""
+        progress = self.progress
+        ended = progress.finished + progress.failed
+        usual = progress.turns_of_ended / ended if ended else TURN_LIMIT
+        begun = min((progress.turns - progress.turns_of_ended) / max(usual, 1.0), 0.9 * progress.open)
+        return min(1.0, (self.before + ended + begun) / max(self.total, 1))
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing goes on, as far as an endpoint is the reason."""
+        meter = self.meter
+        if not meter.trouble and meter.asked and not meter.requests and self.seconds >= SILENT_SECONDS:
+            return f"no reply from {meter.asked} yet"
+        return meter.trouble
+
     def line(self) -> str:
         """Dialogues, rates, cost and the time that is left."""
         progress, seconds = self.progress, max(self.seconds, 1e-9)
@@ -54,6 +76,8 @@ class Status:
         ended = progress.finished + progress.failed
         if ended:
             parts.append(f"{duration((self.total - self.before - ended) * seconds / ended)} left")
+        if self.trouble:
+            parts.insert(0, self.trouble)
         return " · ".join(parts)
 
 
@@ -95,12 +119,18 @@ async def _running(beating: Coroutine[None, None, None]) -> AsyncIterator[None]:
 
 async def _telling(status: Status, tell: progress.Tell) -> None:
     while True:
-        done = status.progress.finished + status.progress.failed
-        tell(status.before + done, status.total)
+        # In hundredths: of few dialogues, most of the time none ends.
+        tell(round(100 * status.share * status.total), 100 * status.total, status.trouble)
         await asyncio.sleep(progress.SECONDS)
 
 
 async def _beat(status: Status) -> None:
+    """A line now and then, and one at once when an endpoint stops answering."""
+    told, spoken = "", time.monotonic()
     while True:
-        await asyncio.sleep(HEARTBEAT_SECONDS)
-        console.note(status.line())
+        await asyncio.sleep(min(WATCH_SECONDS, HEARTBEAT_SECONDS))
+        due = time.monotonic() - spoken >= HEARTBEAT_SECONDS
+        if due or (status.trouble and not told):
+            console.note(status.line())
+            spoken = time.monotonic()
+        told = status.trouble

@@ -1,27 +1,40 @@
 """`sweetrl play`: a person takes a seat in a dialogue."""
 
+import select
+import socket
 import sys
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from sweetrl import interrupts
 from sweetrl.browser.session import BrowserSession
 from sweetrl.cli import console
+from sweetrl.cli.dialogues import open_episodes
 from sweetrl.cli.domains import DomainOption
+from sweetrl.dialogue import game
 from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
-from sweetrl.errors import SandboxError, UsageError
+from sweetrl.dialogue.game import Game
+from sweetrl.dialogue.people import PersonCollaborator, PersonLeft, Terminal, play_game, show_debrief
+from sweetrl.dialogue.rollout import Opening, hold_dialogues
+from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.registry import domain_of
+from sweetrl.domains.sources import load_tasks
+from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
+from sweetrl.errors import SandboxError, StageError, UsageError
 from sweetrl.experiments.layout import SCREENSHOTS
+from sweetrl.models import FREE, EndpointOptions, Meter
+from sweetrl.prompts import TURN_LIMIT
+from sweetrl.protocols import Agent, Collaborator
+from sweetrl.types import Episode, Sampling, Task, Verdict
+from sweetrl.viewer import server
 
-if TYPE_CHECKING:
-    from sweetrl.browser.session import BrowserSession
-    from sweetrl.dialogue.people import Terminal
-    from sweetrl.domains.domain import Domain
-    from sweetrl.protocols import Agent, Collaborator
-    from sweetrl.records import RecordLog
-    from sweetrl.types import Episode, Sampling, Task, Verdict
+PASTE_SECONDS = 0.02
+"""Lines that come within this time of each other were pasted, not typed."""
 
 
 class Seat(StrEnum):
@@ -32,11 +45,13 @@ class Seat(StrEnum):
 
 
 def play(
-    tasks: Annotated[str, typer.Option("--tasks", metavar="TASKS", help="Where the tasks are.")],
-    seat: Annotated[Seat, typer.Option("--as", help="Which side you take.")],
+    tasks: Annotated[
+        str, typer.Option("--tasks", metavar="TASKS", help="Where the tasks are.")
+    ] = game.STARTER,
+    seat: Annotated[Seat, typer.Option("--as", help="Which side you take.")] = Seat.AGENT,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write episodes.jsonl in.")
-    ],
+    ] = Path("played"),
     *,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     agent: Annotated[
@@ -50,57 +65,104 @@ def play(
         str | None,
         typer.Option("--task", metavar="ID", help="Which task; else the first you have not played."),
     ] = None,
+    turn_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--turn-limit",
+            min=1,
+            help="The most messages of the agent.",
+            show_default="8 on mini-backend, else 10",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Of what the model says.")] = 0,
+    web: Annotated[bool, typer.Option("--web", help="Play in the browser.")] = False,
+    players: Annotated[
+        int, typer.Option("--players", min=1, max=1000, help="With --web: people, each with a link.")
+    ] = 1,
+    consent: Annotated[
+        Path | None, typer.Option("--consent", metavar="FILE", help="With --web: a text to agree to first.")
+    ] = None,
+    ask_name: Annotated[bool, typer.Option("--ask-name", help="With --web: ask people for a name.")] = False,
+    host: Annotated[str, typer.Option("--host", help="With --web: address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="With --web: port; 0 for any that is free.")
+    ] = 7778,
 ) -> None:
-    """Take part in a dialogue at the terminal.
+    """Take part in a dialogue, at the terminal or in the browser.
 
+    Alone, the command starts a small programming task with you as the agent and a scripted colleague. Afterwards
+    it shows the reference, what you did not find out and, on mini-backend, what each of your turns was worth.
     The dialogue is added to DIR/episodes.jsonl and, where this machine can do it, scored at once. Leave with
     /quit or Ctrl-C: then nothing is recorded. Pages are written in a file: /file page.html shows it, and
     /answer /file page.html hands it in; --collaborator designer looks at them without a model.
+    With --web, several people play at once, each through a link; what they said survives a crash of the server.
 
     Example:
-        sweetrl play --tasks mini-backend:test:10 --as agent --collaborator colleague -o played
+        sweetrl play
     """
-    other = _other(seat, agent, collaborator)
-    interrupts.run(_play, seat, other, tasks, task, output, seed)
+    other = _other(seat, agent, collaborator, starter=tasks.startswith(game.STARTER.partition(":")[0]))
+    table = _Table(seat, other, tasks, output, turn_limit, seed)
+    if not web:
+        interrupts.run(_play, table, task)
+        return
+    text = "" if consent is None else _read_file(str(consent))
+    with server.listening(host, port) as listener:
+        interrupts.run(_play_on_web, table, _Invitation(players, text, ask_name=ask_name), listener, host)
 
 
-def _other(seat: Seat, agent: str | None, collaborator: str | None) -> str:
+def _other(seat: Seat, agent: str | None, collaborator: str | None, *, starter: bool) -> str:
     """The model on the other side."""
-    taken, free, name = (
-        (agent, collaborator, "collaborator") if seat is Seat.AGENT else (collaborator, agent, "agent")
+    taken, free, name, usual = (
+        (agent, collaborator, "collaborator", game.STARTER_COLLABORATOR)
+        if seat is Seat.AGENT
+        else (collaborator, agent, "agent", game.STARTER_AGENT)
     )
     if taken is not None:
         raise UsageError(f"you are the {seat} yourself; leave out --{seat}")
-    if free is None:
+    if free is None and not starter:
         raise UsageError(
             f"who is the {name}? name a model with --{name}, for example scripted:{_EXAMPLE[seat]}"
         )
-    return free
+    return free or usual
 
 
 _EXAMPLE = {Seat.AGENT: "unsure", Seat.COLLABORATOR: "curious"}
 
 
-async def _play(seat: Seat, other: str, source: str, task_id: str | None, output: Path, seed: int) -> None:
-    from sweetrl.browser.session import BrowserSession
-    from sweetrl.cli.dialogues import open_episodes
-    from sweetrl.dialogue.people import PersonLeft
-    from sweetrl.domains.sources import load_tasks
-    from sweetrl.models import EndpointOptions, Meter
+@dataclass(frozen=True)
+class _Table:
+    """What was asked for."""
 
-    tasks = load_tasks(source)
+    seat: Seat
+    other: str
+    source: str
+    output: Path
+    turn_limit: int | None
+    seed: int
+
+    def limit(self, task: Task) -> int:
+        return self.turn_limit or game.turn_limit_of(task)
+
+    def config(self, task: Task) -> dict[str, object]:
+        """What the run card keeps."""
+        limit = self.limit(task)
+        given = {"as": self.seat, "other": self.other, "seed": self.seed}
+        return given if limit == TURN_LIMIT else {**given, "turn_limit": limit}
+
+
+async def _play(table: _Table, task_id: str | None) -> None:
+    tasks = load_tasks(table.source)
     models = Models(EndpointOptions(), Meter())
     # Nobody is shown pictures but those who can see.
-    session = None if other.startswith("scripted:") else BrowserSession(output / SCREENSHOTS)
+    session = None if table.other.startswith("scripted:") else BrowserSession(table.output / SCREENSHOTS)
     try:
-        with open_episodes(output, "play", {"as": seat, "other": other, "seed": seed}) as log:
-            task, attempt = _choose(tasks, task_id, log, source)
-            agent, collaborator = _seated(seat, other, task, models, session)
-            episode = await _hold(task, attempt, agent, collaborator, seed)
+        with open_episodes(table.output, "play", table.config(next(iter(tasks.values())))) as log:
+            task, attempt = game.choose_task(tasks, task_id, log.has, table.source)
+            hold = _as_agent if table.seat is Seat.AGENT else _as_collaborator
+            episode, played = await hold(table, task, attempt, models, session)
             log.append(episode.id, episode)
             log.finish()
-        await _conclude(task, episode, log.path, source, session)
+        await _conclude(task, episode, played, log.path, table.source, session)
     except PersonLeft:
         console.note("you left; nothing was recorded")
     finally:
@@ -109,46 +171,87 @@ async def _play(seat: Seat, other: str, source: str, task_id: str | None, output
             await session.close()
 
 
-def _choose(
-    tasks: "dict[str, Task]", task_id: str | None, log: "RecordLog[Episode]", source: str
-) -> "tuple[Task, int]":
-    """The task to play, and which attempt at it this is."""
-    from sweetrl.types import episode_id
+@dataclass(frozen=True)
+class _Invitation:
+    """Who plays in the browser, and what they are asked before."""
 
-    if task_id is not None and task_id not in tasks:
-        from difflib import get_close_matches
-
-        close = get_close_matches(task_id, tasks, n=1) or list(tasks)[:1]
-        raise UsageError(f"{source}: no task has the id {task_id!r}; there is {close[0]!r}, for example")
-    fresh = (each for each in tasks if not log.has(episode_id(each, 0)))
-    task = tasks[task_id or next(fresh, next(iter(tasks)))]
-    attempt = 0
-    while log.has(episode_id(task.id, attempt)):
-        attempt += 1
-    return task, attempt
+    players: int
+    consent: str
+    ask_name: bool
 
 
-def _seated(
-    seat: Seat, other: str, task: "Task", models: Models, session: "BrowserSession | None"
-) -> "tuple[Agent, Collaborator]":
-    from sweetrl.dialogue.people import PersonAgent, PersonCollaborator
-    from sweetrl.dialogue.rules import Rules
-    from sweetrl.domains.registry import domain_of
-    from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
-    from sweetrl.types import Sampling
+async def _play_on_web(table: _Table, invited: _Invitation, listener: socket.socket, host: str) -> None:
+    from sweetrl.viewer.games import PlaySettings
 
-    if seat is Seat.AGENT:
-        player = _player(other, COLLABORATOR_SAMPLING)
-        person = PersonAgent(_terminal(), _read_file)
-        return person, build_collaborator(player, domain_of(task), [task], models, session)[0]
-    agent, _ = build_agent(_player(other, Sampling()), domain_of(task), Rules(), models)
-    return agent, PersonCollaborator(_terminal())
+    tasks = load_tasks(table.source)
+    models = Models(EndpointOptions(), Meter())
+    session = None if table.other.startswith("scripted:") else BrowserSession(table.output / SCREENSHOTS)
+    first = next(iter(tasks.values()))
+
+    def collaborator(task: Task) -> Collaborator:
+        player = ModelSettings(table.other, COLLABORATOR_SAMPLING, FREE)
+        return build_collaborator(player, domain_of(task), [task], models, session)[0]
+
+    def agent(task: Task) -> Agent:
+        player, rules = ModelSettings(table.other, Sampling(), FREE), Rules(turn_limit=table.limit(task))
+        return build_agent(player, domain_of(task), rules, models, [task])[0]
+
+    is_agent = table.seat is Seat.AGENT
+    (collaborator if is_agent else agent)(first)  # a wrong name is told before anybody is invited
+    settings = PlaySettings(
+        tasks=tasks,
+        source=table.source,
+        output=table.output,
+        config=table.config(first),
+        collaborator=collaborator if is_agent else None,
+        agent=None if is_agent else agent,
+        players=invited.players,
+        consent=invited.consent,
+        ask_name=invited.ask_name,
+        turn_limit=table.turn_limit,
+        seed=table.seed,
+        session=session,
+    )
+    try:
+        await server.serve_games(settings, listener, host, _show_links)
+    finally:
+        await models.close()
+        if session is not None:
+            await session.close()
 
 
-def _player(spec: str, sampling: "Sampling") -> ModelSettings:
-    from sweetrl.models import FREE
+def _show_links(addresses: list[str]) -> None:
+    for number, address in enumerate(addresses, 1):
+        console.note(f"player {number}: {address}")
+    console.note("Ctrl-C ends the server; rerun the same command to resume with the same links")
 
-    return ModelSettings(spec, sampling, FREE)
+
+async def _as_agent(
+    table: _Table, task: Task, attempt: int, models: Models, session: BrowserSession | None
+) -> tuple[Episode, Game | None]:
+    player = ModelSettings(table.other, COLLABORATOR_SAMPLING, FREE)
+    collaborator, _ = build_collaborator(player, domain_of(task), [task], models, session)
+    played = Game(task, collaborator, seed=table.seed, attempt=attempt, turn_limit=table.limit(task))
+    with suppress(StageError):  # the record says what failed
+        await play_game(played, _terminal(), _read_file)
+    return played.episode, played
+
+
+async def _as_collaborator(
+    table: _Table, task: Task, attempt: int, models: Models, _: BrowserSession | None
+) -> tuple[Episode, Game | None]:
+    rules = Rules(turn_limit=table.limit(task))
+    player = ModelSettings(table.other, Sampling(), FREE)
+    agent, _described = build_agent(player, domain_of(task), rules, models, [task])
+    held = hold_dialogues(
+        iter([Opening(task, attempt, table.seed)]), agent, PersonCollaborator(_terminal()), rules=rules
+    )
+    async with aclosing(held):
+        _opening, episode = await anext(held)
+    return episode, None
+
+
+# ---------------------------------------------------------------- the terminal
 
 
 def _read_file(name: str) -> str:
@@ -158,10 +261,8 @@ def _read_file(name: str) -> str:
         raise UsageError(f"{name}: cannot be read: {error}; nothing was sent") from error
 
 
-def _terminal() -> "Terminal":
-    from sweetrl.dialogue.people import Terminal
-
-    return Terminal(console.messages(), _read_line)
+def _terminal() -> Terminal:
+    return Terminal(console.messages(), _read_line, more_is_waiting=_more_is_waiting)
 
 
 def _read_line() -> str:
@@ -170,52 +271,40 @@ def _read_line() -> str:
         return sys.stdin.readline()
 
 
-async def _hold(
-    task: "Task", attempt: int, agent: "Agent", collaborator: "Collaborator", seed: int
-) -> "Episode":
-    from contextlib import aclosing
+def _more_is_waiting() -> bool:
+    """Whether another line is there. A terminal hands out one line at a time, so none can hide in a buffer."""
+    return sys.stdin.isatty() and bool(select.select([sys.stdin], [], [], PASTE_SECONDS)[0])
 
-    from sweetrl.dialogue.rollout import Opening, hold_dialogues
 
-    held = hold_dialogues(iter([Opening(task, attempt, seed)]), agent, collaborator)
-    async with aclosing(held):
-        _, episode = await anext(held)
-    return episode
+# ---------------------------------------------------------------- the end
 
 
 async def _conclude(
-    task: "Task", episode: "Episode", path: Path, source: str, session: "BrowserSession | None"
+    task: Task,
+    episode: Episode,
+    played: Game | None,
+    path: Path,
+    source: str,
+    session: BrowserSession | None,
 ) -> None:
-    """Say how it ended; a breakdown of the other side is the exit code."""
-    from sweetrl.domains.registry import domain_of
-
+    """Say how it ended and what there is to learn; a breakdown of the other side is the exit code."""
     if episode.failure is not None:
         console.note(f"{episode.id} broke down: {episode.failure.kind}: {episode.failure.message}")
         raise typer.Exit(1)
     console.note(f"{episode.id}: {episode.ending.replace('_', ' ')}; recorded in {path}")
-    domain = domain_of(task)
+    verdict = None
     try:
-        verdict = await _score(domain, task, episode, path.parent / SCREENSHOTS, session)
+        verdict = await game.score_game(task, episode, path.parent / SCREENSHOTS, session)
     except SandboxError as error:
         console.note(f"not scored: {error}")
-        return
-    if verdict is None or verdict.reward is None:
-        console.note(
-            f"not scored here; try: sweetrl score --tasks {source} --episodes {path} -o VERDICTS.jsonl"
-        )
-        return
+    else:
+        console.note(_result(task, verdict, path, source))
+    if played is not None:
+        show_debrief(played.debrief(verdict), _terminal())
+
+
+def _result(task: Task, verdict: Verdict | None, path: Path, source: str) -> str:
+    if verdict is None:
+        return f"not scored here; try: sweetrl score --tasks {source} --episodes {path} -o VERDICTS.jsonl"
     passed = sum(check.outcome == "passed" for check in verdict.checks)
-    console.note(f"reward {verdict.reward:.2f}: {passed} of {len(verdict.checks)} {domain.labels.checks}")
-
-
-async def _score(
-    domain: "Domain", task: "Task", episode: "Episode", pictures: Path, session: "BrowserSession | None"
-) -> "Verdict | None":
-    """A verdict, where it takes no more than was there for the dialogue."""
-    from sweetrl.settings import ScorerSettings
-
-    if domain.scoring is None or (domain.pictures is not None and session is None):
-        return None
-    with domain.scoring(ScorerSettings(workers=1), pictures) as backend:
-        async with backend.opened() as scorer:
-            return await scorer.score(task, episode)
+    return f"reward {verdict.reward:.2f}: {passed} of {len(verdict.checks)} {domain_of(task).labels.checks}"

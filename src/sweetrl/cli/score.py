@@ -13,7 +13,7 @@ from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_of, fairness_table
 from sweetrl.cli.figures import percent_with_interval
 from sweetrl.cli.judging import Source, judge
-from sweetrl.cli.options import TasksOption
+from sweetrl.cli.options import LimitOption, TasksOption
 from sweetrl.domains.domain import Domain
 from sweetrl.domains.scoring import ScoringBackend
 from sweetrl.domains.sources import load_tasks
@@ -63,6 +63,7 @@ def score(
     screenshots: ScreenshotsFlag = True,
     against: AgainstOption = None,
     check: CheckFlag = True,
+    limit: LimitOption = None,
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -75,7 +76,7 @@ def score(
         sweetrl score --tasks mini-backend:train:20 --episodes run/episodes.jsonl -o run/verdicts.jsonl
     """
     known = load_tasks(tasks)
-    source = Source(known, answers, episodes)
+    source = Source(known, answers, episodes, limit)
     total, about = source.validate()
     rivals = None if against is None else list(read_records(against, Verdict))
     silent = quiet or json

@@ -21,6 +21,8 @@ from sweetrl.errors import MissingExtra
 from sweetrl.learning.algorithm import Algorithm, InputName
 from sweetrl.learning.algorithms import algorithms, default_settings
 from sweetrl.learning.settings import TRAINING_NAMES
+from sweetrl.models.shipped import located
+from sweetrl.models.specification import trainable
 from sweetrl.settings import CriticNumbers, TrainNumbers, settings_fields
 from sweetrl.settings.schema import Field
 from sweetrl.settings.training import CHOSEN_BY_ALGORITHM
@@ -53,7 +55,8 @@ class Common:
     """The options of every algorithm beside those of `TrainNumbers`."""
 
     model: Annotated[
-        str, typer.Option("--model", metavar="PATH", help="The seed model: a folder, or a name on the hub.")
+        str,
+        typer.Option("--model", metavar="PATH", help="The seed model: mini, a folder, or a name on the hub."),
     ]
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write the trained model in.")
@@ -148,6 +151,7 @@ def command_of(algorithm: Algorithm) -> Any:
 
     def command(**values: Any) -> None:
         common = Common(**{each.name: values.pop(each.name) for each in shared})
+        located(trainable(common.model))  # before PyTorch is loaded, which takes seconds
         load_training()(algorithm, common, values)
 
     command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]

@@ -228,7 +228,9 @@ class Run:
 def _absolute(model: str) -> str:
     """A folder is remembered by its full path: a critic must find its seed model again."""
     from sweetrl.models.shipped import NAMES
+    from sweetrl.models.specification import trainable
 
+    model = trainable(model)
     return model if model in NAMES or not Path(model).is_dir() else str(Path(model).resolve())
 
 

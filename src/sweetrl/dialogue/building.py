@@ -96,7 +96,10 @@ def _is_scripted(player: ModelSettings, domain: "Domain", role: str) -> bool:
     if player.spec not in getattr(domain, f"{role}s"):
         for other in all_domains():
             if player.spec in getattr(other, f"{role}s"):
-                raise UsageError(f"the {role} {player.spec} is for {other.name} tasks only")
+                raise UsageError(
+                    f"the {role} {player.spec} is for {other.name} tasks only; "
+                    f"choose another {role} for {domain.name} tasks"
+                )
         return False
     if player.prompt_file is not None:
         raise UsageError(f"{player.spec} takes no prompt; leave out --{role}-prompt")
@@ -114,7 +117,6 @@ def build_collaborator(
 
     Without a `session` nobody is shown pages as pictures.
     """
-    from sweetrl.browser.session import BrowserSession
     from sweetrl.dialogue.collaborators import ModelCollaborator, ScriptedCollaborator
 
     if player is None:
@@ -122,9 +124,8 @@ def build_collaborator(
     if player.spec.startswith(REPLAY):
         return _replayed(player, tasks)
     collaborator: Collaborator
-    if _is_scripted(player, domain, "collaborator"):
-        collaborator = domain.collaborators[player.spec](session or BrowserSession())
-        return collaborator, {"collaborator": collaborator.name}
+    if (scripted := scripted_collaborator(player, domain, tasks, session)) is not None:
+        return scripted, {"collaborator": scripted.name}
     model, own, sampling = models.of(player), read_prompt(player.prompt_file), player.sampling
     if domain.pictures is not None and session is not None and session.pictures:
         prompt = own or domain.pictures.collaborator_prompt
@@ -135,6 +136,20 @@ def build_collaborator(
         prompt = own or domain.prompts.collaborator
         collaborator = ModelCollaborator(model, prompt, domain=domain, sampling=sampling)
     return collaborator, _described("collaborator", collaborator.name, player, prompt)
+
+
+def scripted_collaborator(
+    player: ModelSettings, domain: "Domain", tasks: "list[Task]", session: "BrowserSession | None" = None
+) -> "Collaborator | None":
+    """The scripted collaborator of a name; None if the domain has none. It refuses tasks that it cannot play."""
+    from sweetrl.browser.session import BrowserSession
+
+    if not _is_scripted(player, domain, "collaborator"):
+        return None
+    collaborator = domain.collaborators[player.spec](session or BrowserSession())
+    if (check := getattr(collaborator, "check", None)) is not None:
+        check(tasks)  # or each dialogue would fail, one after the other
+    return collaborator
 
 
 def _replayed(player: ModelSettings, tasks: "list[Task]") -> "tuple[Collaborator, dict[str, Any]]":
@@ -181,7 +196,7 @@ def read_prompt(path: Path | None) -> "Prompt | None":
     except OSError as error:
         raise unreadable(path, error) from error
     except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text", path=path) from None
+        raise DataError("is not UTF-8 text; save it as that", path=path) from None
 
 
 def parse_price(text: str | None) -> "Price":

@@ -51,16 +51,26 @@ class Prompts:
 class Labels:
     """What things are called in front of people and in transcripts."""
 
+    task: str = ""
+    """What the agent does, in one sentence: the second line of a report."""
     agent: str = "Agent"
     """Who works on the task, in the transcript that the collaborator reads."""
+    collaborator: str = "collaborator"
+    """Who answers the agent, in reports."""
     reference: str = "reference"
     """What the collaborator knows and the agent does not."""
     language: str = "text"
     """Of the reference and the answer, for highlighting."""
     reward: str = "reward"
     """Of an answer, as the heading of a column."""
+    share: bool = True
+    """Whether the reward is between 0 and 1, and shown in per cent."""
+    meaning: str = "The mean reward of the answers."
+    """Of the reward, for readers of a report."""
     checks: str = "checks passed"
     """After `3 of 10`, for a scored answer."""
+    goal: str = "Ask about what the request leaves open, then hand in your answer."
+    """What a person who plays the agent has to do, in one sentence."""
 
 
 class SecretPart(NamedTuple):
@@ -79,6 +89,8 @@ class FactTracker:
     """The hidden facts that matter for a task."""
     asked: Callable[[str], str | None]
     """The fact that a message of the agent asks about, whether it matters or not; None if about none."""
+    explain: Callable[[Task, str], str] = lambda _task, fact: fact
+    """A fact of a task for a person: how to ask about it, and what the reply is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,11 +156,13 @@ class Domain:
     """Whether runs are compared by success; by reward where hardly any answer is perfect."""
 
     collaborators: "Mapping[str, Callable[[BrowserSession], Collaborator]]" = field(default_factory=dict)
-    """Scripted ones by name."""
+    """Scripted ones by name. One with a method `check(tasks)` may refuse tasks that it cannot play: `UsageError`."""
     agents: Mapping[str, Callable[[Sequence[Task], int], Agent]] = field(default_factory=dict)
     """Scripted ones by name: (tasks, turn limit) -> agent. Baselines that may know the tasks."""
     generators: Mapping[str, Generator] = field(default_factory=dict)
     """Tasks from a seed, by name."""
+    turn_limits: Mapping[str, int] = field(default_factory=dict)
+    """How often the agent may speak on generated tasks, by generator, where that is not 10."""
     parse_line: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
     """A line of a format of one's own as fields of a task; `LookupError`, `TypeError`, `ValueError` refuse it."""
     published_line: Callable[[Task], bytes] | None = None

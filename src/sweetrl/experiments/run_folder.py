@@ -23,8 +23,8 @@ from sweetrl.experiments.journal import JOURNAL
 from sweetrl.experiments.layout import CREDIT, EPISODES, METRICS, SCREENSHOTS, VERDICTS
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.records import RunCard, card_path, read_card, read_lines, read_records, unreadable
-from sweetrl.report.compose import Run
 from sweetrl.report.contents import Provenance, Training
+from sweetrl.report.runs import Run
 from sweetrl.types import Episode, Metric, RunMetrics, Task, TurnCredit, Verdict
 
 T = TypeVar("T")
@@ -130,11 +130,11 @@ class RunFolder:
             name=self.title,
             episodes=_Dialogues(folder / EPISODES),
             verdicts=_Records(folder / VERDICTS, Verdict),
-            metrics=_measured(folder / METRICS),
+            metrics=read_metrics(folder / METRICS),
             credit=_Records(credit, TurnCredit) if credit.is_file() else (),
             tasks=tasks,
             turn_limit=_turn_limit(folder / EPISODES),
-            picture=lambda name: _picture(folder / SCREENSHOTS, name),
+            picture=lambda name: read_picture(folder / SCREENSHOTS, name),
         )
 
     # -------- training
@@ -145,7 +145,7 @@ class RunFolder:
             name = self.title if folder == self.path else f"{self.title}/{folder.name}"
             card = _read_json(folder / CARD, _ModelCard)
             scored = None if card.settings.get("method") == "critic" else self._scored
-            metrics = () if scored is None else _measured(scored / METRICS)
+            metrics = () if scored is None else read_metrics(scored / METRICS)
             yield Training(name, read_log(folder / LOG), (*card.facts(), *turns_used(metrics)))
 
     # -------- how it came about
@@ -194,7 +194,8 @@ class _Stage(Struct):
     seconds: float
 
 
-def _measured(path: Path) -> tuple[Metric, ...]:
+def read_metrics(path: Path) -> tuple[Metric, ...]:
+    """What a `metrics.json` has for a report; nothing if there is none."""
     if not path.is_file():
         return ()
     found = _read_json(path, RunMetrics)
@@ -204,7 +205,7 @@ def _measured(path: Path) -> tuple[Metric, ...]:
     return (*found.metrics.values(), *fairness)
 
 
-def _picture(folder: Path, name: str) -> bytes | None:
+def read_picture(folder: Path, name: str) -> bytes | None:
     """A kept picture; names that are no hashes could lead out of the folder."""
     path = folder / f"{name}.png"
     return path.read_bytes() if _HASH.fullmatch(name) and path.is_file() else None

@@ -54,13 +54,14 @@ def _behind_endpoint(
 
 
 def _local(spec: ModelSpec, max_batch: int | None) -> ChatModel:
+    folder = located(spec.model)  # before PyTorch is loaded, which takes seconds
     try:
         from sweetrl.models.local import LocalModel
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("sweetrl"):
             raise
         raise MissingExtra("a model in this process", "train") from error
-    return LocalModel(located(spec.model), name=spec.name, max_batch=max_batch)
+    return LocalModel(folder, name=spec.name, max_batch=max_batch)
 
 
 def _scripted(spec: ModelSpec) -> ChatModel:

@@ -111,6 +111,14 @@ def parse_spec(text: str) -> ModelSpec:
     return ModelSpec(kind, model, parse_url(address) if at else EndpointUrl(OFFICIAL_URL))
 
 
+def trainable(name: str) -> str:
+    """A model to train, as a folder or a name on the hub: `hf:` in front of it changes nothing."""
+    kind, colon, rest = name.partition(":")
+    if colon and kind in KINDS and kind != "hf":
+        raise UsageError(f"{ModelSpec(kind, '...').name} cannot be trained here; write hf:PATH_OR_ID or mini")
+    return rest if colon and kind == "hf" else name
+
+
 def _split_address(rest: str) -> tuple[str, str, str]:
     """A model's name may hold an `@`; the address begins at the first one before a scheme."""
     matched = re.search(r"@(?=[A-Za-z][A-Za-z0-9+.-]*://)", rest)
@@ -137,10 +145,12 @@ def parse_url(text: str) -> EndpointUrl:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise UsageError("the model's address has a malformed host or port") from error
+        raise UsageError(
+            f"the model's address has a malformed host or port; write {KINDS['openai']}"
+        ) from error
     if parts.scheme not in ("http", "https"):
         raise UsageError(
-            f"the model's address begins with '{parts.scheme}://'; only http and https are spoken"
+            f"the model's address begins with '{parts.scheme}://'; write {KINDS['openai']}, or https"
         )
     if not parts.hostname or re.search(r"\s", text):
         raise UsageError(f"the model's address has no proper host; write {KINDS['openai']}")

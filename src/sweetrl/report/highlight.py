@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any
 
-from pygments.lexers.html import HtmlLexer  # type: ignore[import-untyped]
-from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
+from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.token import Token  # type: ignore[import-untyped]
+from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
 from sweetrl.report.markup import Markup, element, join, with_plain_newlines
 
-Language = Literal["python", "html", "text"]
+Language = str
+"""As Pygments and the labels of domains call it: `python`, `html`, `sql`, or `text` for none."""
 
-_LEXERS = {"python": PythonLexer(), "html": HtmlLexer()}
 _CLASSES = (
     (Token.Comment, "comment"),
     (Token.Literal.String, "string"),
@@ -37,8 +38,18 @@ def language_of(code: str) -> Language:
 
 def highlight(code: str, language: Language) -> Markup:
     """The code with its tokens in classes: comment, string, number, keyword, name."""
-    lexer = _LEXERS.get(language)
+    lexer = _lexer(language)
     return join([code] if lexer is None else _spans(with_plain_newlines(code), lexer))
+
+
+@cache
+def _lexer(language: Language) -> Any:
+    if language == "text":
+        return None
+    try:
+        return get_lexer_by_name(language)
+    except ClassNotFound:
+        return None
 
 
 def _spans(code: str, lexer: Any) -> Iterator[str]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from sweetrl.report.highlight import Language, highlight, language_of
 from sweetrl.report.markup import CUT, Markup, cut, element, join
 
-FOLDED_LINES: dict[Language, int] = {"python": 30, "html": 8, "text": 30}
-"""Longer code is folded away: of a page, the picture says more."""
+FOLDED_LINES = 30
+"""Longer code is folded away."""
+FOLDED_PAGE_LINES = 8
+"""Of a page, the picture says more."""
 
 _FENCE = re.compile(r"```[ \t]*(?P<label>[\w+-]*)[^\n]*\n(?P<code>(?s:.*?))(?:\n[ \t]*```|\Z)")
 _PAGE = re.compile(r"(?:<!doctype\s[^<>]{0,200}>\s*)?<html\b(?s:.*</html\s*>|.*)", re.IGNORECASE)
@@ -56,6 +58,11 @@ def pieces(content: str) -> list[Piece]:
     return [piece for piece in found if piece.content.strip()]
 
 
+def is_prose(content: str) -> bool:
+    """Whether a message has no code."""
+    return all(piece.language is None for piece in pieces(content))
+
+
 def _fenced(content: str) -> Iterator[Piece]:
     position = 0
     for fence in _FENCE.finditer(content):
@@ -78,7 +85,7 @@ def code_block(content: str, language: Language | None = None) -> Markup:
     language = language or language_of(content)
     block = element("pre", element("code", highlight(content, language)), tabindex=0)
     lines = content.count("\n") + 1
-    if lines <= FOLDED_LINES[language]:
+    if lines <= (FOLDED_PAGE_LINES if language == "html" else FOLDED_LINES):
         return block
     what = "HTML page" if language == "html" else "code"
     return element("details", element("summary", f"{what}, {lines} lines"), block, class_="folded")

@@ -19,6 +19,7 @@ from sweetrl.types.dialogues import (
 from sweetrl.types.digests import digest, picture_digest
 from sweetrl.types.pages import Box, Shot
 from sweetrl.types.preferences import (
+    Annotation,
     CandidateSet,
     EpisodePair,
     OutputValue,
@@ -32,6 +33,7 @@ from sweetrl.types.scores import Check, Metric, Outcome, RunMetrics, Screenshots
 from sweetrl.types.tasks import Count, NonEmpty, Secret, Task
 
 __all__ = [
+    "Annotation",
     "Box",
     "CandidateSet",
     "Check",

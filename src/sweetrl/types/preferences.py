@@ -160,6 +160,27 @@ class TurnValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return turn_id(self.episode_id, self.turn)
 
 
+class Annotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a person thinks of one turn of a dialogue. Of several by one author on a turn, the last one counts."""
+
+    schema: Literal["annotation/1"] = "annotation/1"
+    episode_id: NonEmpty
+    task_id: NonEmpty
+    turn: Count
+    """Counted from 0."""
+    mark: Literal["helped", "hurt", "none"]
+    """`none` takes an earlier mark back."""
+    note: str = ""
+    author: str = ""
+    made: str = ""
+    """When, in UTC."""
+
+    @property
+    def id(self) -> str:
+        """Of the turn that it is about."""
+        return turn_id(self.episode_id, self.turn)
+
+
 def turn_id(episode: str, turn: int) -> str:
     """The id of a turn (from 0) of an episode."""
     return f"{episode}@{turn}"

@@ -29,7 +29,7 @@ def _tracker(tasks: Mapping[str, Task]) -> FactTracker | None:
     from sweetrl.domains.backend import mini_backend
 
     if all(task.startswith(f"{MINI}-") for task in tasks):
-        return FactTracker(mini_backend.hidden_facts, mini_backend.asked_fact)
+        return FactTracker(mini_backend.hidden_facts, mini_backend.asked_fact, mini_backend.explained_fact)
     return None
 
 
@@ -44,7 +44,17 @@ BACKEND = Domain(
         privileged=load("privileged-backend", HERE),
         more=(load("privileged-mini", HERE),),
     ),
-    labels=Labels(agent="Programmer", language="python", reward="tests passed", checks="hidden tests passed"),
+    labels=Labels(
+        task="An agent gets a vague request for a Python function, asks a colleague who knows the solution, "
+        "and then writes code that hidden tests score.",
+        agent="Programmer",
+        collaborator="colleague",
+        language="python",
+        reward="tests passed",
+        meaning="Share of the hidden tests that the answers pass.",
+        checks="hidden tests passed",
+        goal="Ask about what the request leaves open, then hand in the Python function; hidden tests score it.",
+    ),
     reply_limit=400,
     scoring=lazily(f"{HERE}.scoring:open_sandboxes"),
     collaborators={"colleague": lazily(f"{HERE}.colleague:open_colleague")},
@@ -53,6 +63,7 @@ BACKEND = Domain(
         "mini-random": lazily(f"{HERE}.colleague:RandomProgrammer"),
     },
     generators={MINI: lazily(f"{HERE}.mini_backend:make_tasks")},
+    turn_limits={MINI: 8},
     published_line=lazily("sweetrl.domains.colbench:published_line"),
     secret_parts=_parts,
     facts=_facts,

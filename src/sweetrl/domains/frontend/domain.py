@@ -35,11 +35,15 @@ FRONTEND = Domain(
         privileged=load("privileged-frontend", HERE),
     ),
     labels=Labels(
+        task="An agent builds a web page from a description, shows drafts to a person who has the wanted page in view, "
+        "and is scored by how similar its last page looks.",
         agent="Designer",
         reference="page",
         language="html",
         reward="similarity",
+        meaning="How similar the page is to the wanted one.",
         checks="aspects of the wanted page met",
+        goal="Ask about what the request leaves open, then hand in an HTML page that looks like the wanted one.",
     ),
     answer=last_page,
     reply_limit=1000,

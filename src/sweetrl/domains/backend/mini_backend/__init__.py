@@ -7,6 +7,7 @@ them is simple. Which split a task belongs to follows from its reference alone.
 from sweetrl.domains.backend.mini_backend.making import DEFAULT, NAME, Difficulty, make_tasks
 from sweetrl.domains.backend.mini_backend.speech import (
     asked_fact,
+    explained_fact,
     hidden_facts,
     question_about,
     random_question,
@@ -20,6 +21,7 @@ __all__ = [
     "NAME",
     "Difficulty",
     "asked_fact",
+    "explained_fact",
     "hidden_facts",
     "make_tasks",
     "question_about",

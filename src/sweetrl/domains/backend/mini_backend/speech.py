@@ -48,6 +48,12 @@ def question_about(fact_name: str, seed: int) -> str:
     return fact.questions[seed % len(fact.questions)]
 
 
+def explained_fact(task: Task, fact_name: str) -> str:
+    """A question about a fact that matters for a task, and the reply to it."""
+    question = question_about(fact_name, 0)
+    return f"{question} {reply_to(task, question, 0)}"
+
+
 def random_question(rng: random.Random, history: Sequence[Message]) -> str:
     """About anything that was not asked about yet, whether it can matter or not."""
     said = {message.text for message in history if message.role is Role.ASSISTANT}

@@ -1,0 +1,304 @@
+"""The application: pages for people under `/`, the same as JSON under `/api/` (docs/viewer.md)."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from sweetrl.errors import SweetError, UsageError
+from sweetrl.report.markup import element
+from sweetrl.report.pictures import png_size
+from sweetrl.types import Annotation
+from sweetrl.viewer.annotations import NOTE_CHARACTERS, append_annotation
+from sweetrl.viewer.dialogues import Dialogue, find_dialogue
+from sweetrl.viewer.guard import App, Guard
+from sweetrl.viewer.metrics import Metrics, as_json
+from sweetrl.viewer.pages.compare import compare_page
+from sweetrl.viewer.pages.dialogue import Around, dialogue_page
+from sweetrl.viewer.pages.frame import address, page, static_files
+from sweetrl.viewer.pages.listing import dialogue_address, list_page, query_fields
+from sweetrl.viewer.pages.results import metrics_page
+from sweetrl.viewer.queries import PAGE, Query, Reader, Row
+from sweetrl.viewer.requests import is_on, list_query, required, whole_number
+from sweetrl.viewer.secrets import Hidden, Secrets
+
+OTHERS = 30
+"""Other dialogues on the same task that a page links to."""
+_LARGEST_POST = 400_000
+
+
+class NotThereError(SweetError):
+    """What a request asks for is not in the index."""
+
+
+class _Mark(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request that annotates a turn."""
+
+    run: str
+    episode_id: str
+    turn: int
+    mark: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """What answers requests."""
+
+    reader: Reader
+    secrets: Secrets
+    metrics: Metrics
+    author: str = ""
+    """Of annotations."""
+
+    def application(self, *, hosts: frozenset[str], token: str | None) -> App:
+        """Behind its guard, ready for a server."""
+        pages = {
+            "/": self._list,
+            "/dialogue": self._dialogue,
+            "/compare": self._compare,
+            "/metrics": self._metrics,
+            "/picture": self._picture,
+            "/api/state": self._api_state,
+            "/api/runs": self._api_runs,
+            "/api/dialogues": self._api_dialogues,
+            "/api/dialogue": self._api_dialogue,
+            "/api/metrics": self._api_metrics,
+        }
+        routes = [Route(path, _answering(answer)) for path, answer in pages.items()]
+        routes.append(Route("/api/annotations", self._annotate, methods=["POST"]))
+        routes += static_routes()
+        failures: dict[Any, Any] = {404: _nothing_here, 405: _nothing_here}
+        return Guard(
+            Starlette(routes=routes, exception_handlers=failures),
+            hosts=hosts,
+            tokens=[token] if token else [],
+        )
+
+    # -------- pages
+
+    def _list(self, request: Request) -> Response:
+        query = list_query(request.query_params)
+        rows, total = self.reader.rows(query), self.reader.count(query)
+        about = (self.reader.runs(), self.reader.endings(), self.reader.unreadable_lines())
+        return HTMLResponse(list_page(query, rows, total, *about))
+
+    def _dialogue(self, request: Request) -> Response:
+        fields = request.query_params
+        run, name = required(fields, ("of", "id"))
+        dialogue = self._found(run, name)
+        show = is_on(fields, "hidden")
+        query, place = list_query(fields), whole_number(fields, "at")
+        near = self._near(query, place, hidden=show)
+        around = Around(
+            here=_switched(request, show=not show),
+            list_address=address("/", *query_fields(query, number=max(0, (place or 1) - 1) // PAGE)),
+            previous=near[0],
+            next=near[1],
+            others=self._others(dialogue),
+            show_hidden=show,
+        )
+        return HTMLResponse(dialogue_page(dialogue, self._hidden(dialogue, show=show), around))
+
+    def _near(self, query: Query, place: int | None, *, hidden: bool) -> tuple[str, str]:
+        """The dialogues before and after the one at `place` of the list, which counts from 1."""
+        if not place:
+            return "", ""
+        first = max(0, place - 2)
+        rows = dict(enumerate(self.reader.rows(query, start=first, count=3), first))
+        switch = "&hidden=1" if hidden else ""
+        found = [
+            dialogue_address(rows[number], query, number) + switch if number in rows else ""
+            for number in (place - 2, place)
+        ]
+        return found[0], found[1]
+
+    def _others(self, dialogue: Dialogue) -> list[Row]:
+        rows = self.reader.rows(Query(task=dialogue.episode.task_id), start=0, count=OTHERS + 1)
+        here = (dialogue.run, dialogue.episode.id)
+        # One from another run first: that is what most people compare with.
+        return sorted(
+            (row for row in rows if (row.run, row.id) != here), key=lambda row: row.run == dialogue.run
+        )
+
+    def _compare(self, request: Request) -> Response:
+        fields = request.query_params
+        left, name, right, other = required(fields, ("left", "id", "right", "other"))
+        first, second = self._found(left, name), self._found(right, other)
+        if first.episode.task_id != second.episode.task_id:
+            raise UsageError("these dialogues are on different tasks; compare two on the same one")
+        show = is_on(fields, "hidden")
+        here = _switched(request, show=not show)
+        return HTMLResponse(
+            compare_page(first, second, self._hidden(first, show=show), here, show_hidden=show)
+        )
+
+    def _metrics(self, _: Request) -> Response:
+        return HTMLResponse(metrics_page(self.metrics.contents()))
+
+    def _picture(self, request: Request) -> Response:
+        """A screenshot: a PNG file of the run, named by its hash. Nothing else is ever sent from a folder."""
+        run, name = required(request.query_params, ("of", "name"))
+        known = self.reader.run_id(run)
+        png = None if known is None else Dialogue.picture_in(known[1], name)
+        if png is None or png_size(png) is None:
+            raise NotThereError("there is no such picture")
+        return Response(png, media_type="image/png", headers={"cache-control": "private, max-age=3600"})
+
+    def _found(self, run: str, name: str) -> Dialogue:
+        dialogue = find_dialogue(self.reader, run, name)
+        if dialogue is None:
+            raise NotThereError(f"there is no dialogue {name[:100]!r} in the run {run[:100]!r}")
+        return dialogue
+
+    def _hidden(self, dialogue: Dialogue, *, show: bool) -> Hidden | None:
+        return self.secrets.of(dialogue.episode.task_id) if show else None
+
+    # -------- JSON
+
+    def _api_state(self, _: Request) -> Response:
+        total = sum(run.dialogues for run in self.reader.runs())
+        return answer_json({"version": self.reader.version(), "dialogues": total})
+
+    def _api_runs(self, _: Request) -> Response:
+        return answer_json({"runs": self.reader.runs()})
+
+    def _api_dialogues(self, request: Request) -> Response:
+        query = list_query(request.query_params)
+        rows = self.reader.rows(query)
+        return answer_json({"total": self.reader.count(query), "page": query.page, "dialogues": rows})
+
+    def _api_dialogue(self, request: Request) -> Response:
+        run, name = required(request.query_params, ("of", "id"))
+        dialogue = self._found(run, name)
+        show = is_on(request.query_params, "hidden")
+        return answer_json(_as_json(dialogue, self._hidden(dialogue, show=show), show=show))
+
+    def _api_metrics(self, _: Request) -> Response:
+        return answer_json({"runs": as_json(self.metrics.contents())})
+
+    # -------- annotations
+
+    async def _annotate(self, request: Request) -> Response:
+        body = await read_json_body(request)
+        return await run_in_threadpool(_answered, partial(self._keep, body), request)
+
+    def _keep(self, body: bytes, _: Request) -> Response:
+        try:
+            mark = msgspec.json.decode(body, type=_Mark)
+            annotation = msgspec.convert(
+                {
+                    "episode_id": mark.episode_id,
+                    "task_id": mark.episode_id.rpartition("#")[0],
+                    "turn": mark.turn,
+                    "mark": mark.mark,
+                    "note": mark.note[:NOTE_CHARACTERS],
+                    "author": self.author,
+                    "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                },
+                Annotation,
+            )
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"not an annotation: {error}") from None
+        dialogue = self._found(mark.run, mark.episode_id)
+        if annotation.turn >= len(dialogue.episode.turns):
+            raise UsageError(f"the dialogue has {len(dialogue.episode.turns)} turns, and no turn {mark.turn}")
+        append_annotation(dialogue.folder, annotation)
+        return answer_json(annotation)
+
+
+# ---------------------------------------------------------------- requests and answers
+
+
+async def read_json_body(request: Request) -> bytes:
+    """What was posted, if it says that it is JSON: a form of another site cannot send that without asking first."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise HTTPException(415, "send application/json")
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LARGEST_POST:
+            raise HTTPException(413, "too long")
+    return body
+
+
+def static_routes() -> list[Route]:
+    """Style, scripts and icon."""
+    return [
+        Route(f"/static/{name}", partial(_static, content, kind))
+        for name, (content, kind) in static_files().items()
+    ]
+
+
+def _answering(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    """The handler of a page; it runs in a thread of its own, because it reads files."""
+
+    async def handle(request: Request) -> Response:
+        return await run_in_threadpool(_answered, answer, request)
+
+    return handle
+
+
+def _answered(answer: Callable[[Request], Response], request: Request) -> Response:
+    try:
+        return answer(request)
+    except NotThereError as error:
+        return _failure(request, str(error), 404)
+    except UsageError as error:
+        return _failure(request, str(error), 400)
+    except sqlite3.Error:
+        return _failure(request, "the index is being built; try again in a moment", 503)
+
+
+def _failure(request: Request, reason: str, status: int) -> Response:
+    if request.url.path.startswith("/api/"):
+        return answer_json({"error": reason}, status)
+    return HTMLResponse(page("Not shown", element("p", reason, class_="empty")), status)
+
+
+async def _nothing_here(request: Request, _: Exception) -> Response:
+    return _failure(request, "there is nothing at this address", 404)
+
+
+def answer_json(value: Any, status: int = 200) -> Response:
+    """Any records as JSON."""
+    return Response(msgspec.json.encode(value), status, media_type="application/json")
+
+
+async def _static(content: bytes, kind: str, _: Request) -> Response:
+    return Response(content, media_type=kind, headers={"cache-control": "no-cache"})
+
+
+def _switched(request: Request, *, show: bool) -> str:
+    """The address of this page with the switch in its other position."""
+    pairs: Sequence[tuple[str, str]] = [
+        (name, value) for name, value in request.query_params.multi_items() if name != "hidden"
+    ]
+    return address(request.url.path, *pairs, ("hidden", "1" if show else ""))
+
+
+def _as_json(dialogue: Dialogue, hidden: Hidden | None, *, show: bool) -> dict[str, Any]:
+    verdict = dialogue.verdict
+    if verdict is not None and not show:
+        verdict = msgspec.structs.replace(verdict, checks=(), screenshots=None)
+    parts = None if hidden is None else [part._asdict() for part in hidden.parts]
+    return {
+        "run": dialogue.run,
+        "episode": dialogue.episode,
+        "verdict": verdict,
+        "credit": dialogue.credit,
+        "candidates": dialogue.candidates,
+        "values": dialogue.values,
+        "annotations": dialogue.annotations,
+        "hidden": parts,
+    }

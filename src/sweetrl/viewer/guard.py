@@ -1,0 +1,134 @@
+"""Who may ask the viewer: requests of its own pages, on its own address, with the token where there is one.
+
+A page in the same browser could otherwise reach a server on loopback: through a name that it lets point there (DNS
+rebinding; the Host header gives it away), or by sending requests blindly (the Origin header does). Answers tell the
+browser to run our one script, apply our one style and ask nobody else for anything.
+"""
+
+import hmac
+import ipaddress
+from collections.abc import Awaitable, Callable, Collection
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+COOKIE = "sweetrl_token"
+TOKEN = "sweetrl.token"  # noqa: S105
+"""Where the scope of a request has it."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "cache-control": "no-store",
+}
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Guard:
+    """Lets requests through to the application that may see the runs; refuses the others."""
+
+    def __init__(self, app: App, *, hosts: frozenset[str], tokens: Collection[str] = ()) -> None:
+        """`hosts` are names that the server may be called by, beside loopback; with `tokens`, any address.
+
+        The application finds the token of a request in its scope, under `TOKEN`.
+        """
+        self._app = app
+        self._hosts = hosts
+        self._tokens = tuple(tokens)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        refused = self._refusal(scope)
+        await (refused or self._app)(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not self._is_ours(host):
+            return PlainTextResponse("refused: unknown Host header\n", 421)
+        origin = headers.get("origin")
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            return PlainTextResponse("refused: request of another site\n", 403)
+        if headers.get("sec-fetch-site") == "cross-site" and not _is_followed_link(headers):
+            return PlainTextResponse("refused: request of another site\n", 403)
+        return self._ask_for_token(scope, headers) if self._tokens else None
+
+    def _is_ours(self, host: str) -> bool:
+        """Names can be made to point here, addresses cannot."""
+        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        if name in self._hosts:
+            return True
+        try:
+            address = ipaddress.ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+        return address.is_loopback or bool(self._tokens)
+
+    def _ask_for_token(self, scope: Scope, headers: Headers) -> Response | None:
+        query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+        given = next((value for name, value in query if name == "token"), None)
+        if given is None or not self._matches(given):
+            bearer = headers.get("authorization", "").removeprefix("Bearer ")
+            known = next((each for each in (bearer, _cookie(headers)) if self._matches(each)), None)
+            if known is None:
+                return PlainTextResponse(
+                    "refused: open the address with the token that you were given\n", 401
+                )
+            scope[TOKEN] = known
+            return None
+        # From now on a cookie has it, so that addresses can be copied without giving it away.
+        rest = urlencode([(name, value) for name, value in query if name != "token"])
+        answer = RedirectResponse(_local(scope["path"]) + (f"?{rest}" if rest else ""), 303)
+        answer.set_cookie(COOKIE, given, httponly=True, samesite="strict")
+        return answer
+
+    def _matches(self, given: str) -> bool:
+        raw = given.encode("utf-8", "replace")
+        return any(hmac.compare_digest(raw, token.encode()) for token in self._tokens)
+
+
+def _is_followed_link(headers: Headers) -> bool:
+    """A link on another page may lead here: the browser shows the answer to the person, not to that page."""
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if cookie is None else cookie.value
+
+
+def _local(path: str) -> str:
+    """A path of this server: two slashes at its start would name another one."""
+    return "/" + path.lstrip("/\\")
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sending

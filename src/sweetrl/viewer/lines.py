@@ -1,0 +1,152 @@
+"""One line of a record file as a row of the index: only the fields that lists are filtered and sorted by.
+
+Decoding takes most of the time of indexing, so records are decoded into lean structs; whole ones are read when a
+dialogue is opened.
+"""
+
+import hashlib
+from enum import IntFlag
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from sweetrl.records import decode_json
+
+REQUEST_CHARACTERS = 200
+"""Of a request that lists show."""
+
+
+class Defect(IntFlag):
+    """What went wrong in a dialogue or its scoring; a dialogue may have several."""
+
+    FAILED = 1
+    """The dialogue broke down through no fault of the agent."""
+    NO_REPLY = 2
+    """The agent's words made a reply impossible, or broke something else."""
+    CUT_OFF = 4
+    """The token limit ended an output."""
+    NO_ANSWER = 8
+    UNSCORED = 16
+    RAISED = 32
+    """A hidden test raised an error."""
+    TIMED_OUT = 64
+    UNUSABLE = 128
+
+    @property
+    def label(self) -> str:
+        """How it is written for people and in addresses."""
+        return (self.name or "").lower().replace("_", " ")
+
+
+_OUTCOMES = {"raised": Defect.RAISED, "timed_out": Defect.TIMED_OUT, "unusable": Defect.UNUSABLE}
+
+
+class _Reply(Struct, gc=False):
+    text: str = ""
+    excuse: str = ""
+
+
+class _Turn(Struct, gc=False):
+    said: str
+    reply: _Reply | None = None
+    unfinished: bool = False
+    trouble: str = ""
+
+
+class EpisodeLine(Struct, gc=False):
+    """What the index keeps of an episode."""
+
+    task_id: str
+    attempt: int
+    request: str
+    turns: list[_Turn]
+    ending: str
+    answer: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The id of the episode."""
+        return f"{self.task_id}#{self.attempt}"
+
+    @property
+    def text(self) -> str:
+        """What is searched: the id, the request, and what both sides said."""
+        words = [self.name, self.request]
+        for turn in self.turns:
+            words.append(turn.said)
+            if turn.reply is not None:
+                words.append(turn.reply.text)
+        return "\n".join(words)
+
+    @property
+    def defects(self) -> int:
+        """What went wrong in the dialogue."""
+        found = 0
+        if self.ending == "failed":
+            found |= Defect.FAILED
+        elif self.answer is None:
+            found |= Defect.NO_ANSWER
+        for turn in self.turns:
+            if turn.trouble or (turn.reply is not None and turn.reply.excuse):
+                found |= Defect.NO_REPLY
+            if turn.unfinished:
+                found |= Defect.CUT_OFF
+        return int(found)
+
+
+class _Check(Struct, gc=False):
+    outcome: str
+
+
+class VerdictLine(Struct, gc=False):
+    """What the index keeps of a verdict."""
+
+    episode_id: str
+    scorer: str
+    reward: float | None
+    success: bool
+    checks: list[_Check] = []
+
+    @property
+    def defects(self) -> int:
+        """What went wrong in scoring."""
+        found = int(Defect.UNSCORED) if self.reward is None else 0
+        for check in self.checks:
+            found |= _OUTCOMES.get(check.outcome, 0)
+        return found
+
+
+class TurnLine(Struct, gc=False):
+    """What the index keeps of credit, candidates or values of one turn."""
+
+    episode_id: str
+    turn: int
+    advantage: float | None = None
+
+
+_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
+    "episode": msgspec.json.Decoder(EpisodeLine),
+    "verdict": msgspec.json.Decoder(VerdictLine),
+    "credit": msgspec.json.Decoder(TurnLine),
+    "candidates": msgspec.json.Decoder(TurnLine),
+    "values": msgspec.json.Decoder(TurnLine),
+}
+
+
+def decode_line(kind: str, line: bytes) -> EpisodeLine | VerdictLine | TurnLine | None:
+    """The line as a row; None if it is not a record of its kind."""
+    try:
+        found: EpisodeLine | VerdictLine | TurnLine = decode_json(_DECODERS[kind], line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return found
+
+
+def key_of(run: int, name: str) -> int:
+    """One number for an episode of a run: 63 bits of a digest.
+
+    Two of a million have the same with probability 5e-8.
+    """
+    raw = b"%d:%s" % (run, name.encode("utf-8", "surrogatepass"))
+    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") >> 1

@@ -1,0 +1,54 @@
+"""Two dialogues on one task side by side."""
+
+from sweetrl.report.charts import colour_class
+from sweetrl.report.credit import CreditScale
+from sweetrl.report.dialogues import outcome
+from sweetrl.report.markup import Markup, element, excerpt
+from sweetrl.viewer.dialogues import Dialogue
+from sweetrl.viewer.pages.dialogue import chat, outcome_parts, request
+from sweetrl.viewer.pages.frame import address, hidden_switch, page
+from sweetrl.viewer.secrets import Hidden
+
+
+def compare_page(
+    left: Dialogue, right: Dialogue, hidden: Hidden | None, here: str, *, show_hidden: bool
+) -> str:
+    """Both dialogues with their credit, answers and scores."""
+    scale = CreditScale.of([*left.credit, *right.credit])
+    sides = [
+        _side(each, hidden, number, scale, show_hidden=show_hidden)
+        for number, each in enumerate((left, right))
+    ]
+    return page(
+        f"{left.run} and {right.run}",
+        element("nav", element("a", "‹ all dialogues", href="/", id="to-list"), class_="path"),
+        element(
+            "div",
+            element("h1", element("code", excerpt(left.episode.task_id, 120))),
+            hidden_switch(here, shown=show_hidden),
+            class_="headline",
+        ),
+        request(left),
+        element("div", *sides, class_="sides"),
+    )
+
+
+def _side(
+    dialogue: Dialogue, hidden: Hidden | None, number: int, scale: CreditScale, *, show_hidden: bool
+) -> Markup:
+    swatch = element("span", class_=f"swatch {colour_class(number)}", aria_hidden="true")
+    link = element(
+        "a",
+        excerpt(dialogue.episode.id, 80),
+        href=address("/dialogue", of=dialogue.run, id=dialogue.episode.id),
+    )
+    # What was hidden is the same on both sides, and is shown once.
+    parts = outcome_parts(dialogue, hidden, show_hidden=show_hidden)[: 3 if number else 2]
+    return element(
+        "article",
+        element("h2", swatch, excerpt(dialogue.run, 60)),
+        element("p", outcome(dialogue.verdict), link, class_="summary-line"),
+        chat(dialogue, prefix=f"side-{number}", scale=scale),
+        *parts,
+        class_="side",
+    )

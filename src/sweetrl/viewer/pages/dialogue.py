@@ -1,0 +1,252 @@
+"""One dialogue: its turns with their credit, what else might have been said, and what the answer earned."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sweetrl.report.credit import CreditScale, credit_key
+from sweetrl.report.dialogues import (
+    agent_turn,
+    collaborator_reply,
+    failure_text,
+    outcome,
+    verdict_details,
+)
+from sweetrl.report.markup import Markup, element, excerpt, join
+from sweetrl.report.messages import message
+from sweetrl.types import Annotation, CandidateSet, Outcome, TurnValues, Verdict
+from sweetrl.viewer.dialogues import Dialogue
+from sweetrl.viewer.pages.answers import answer_section, hidden_section, picture
+from sweetrl.viewer.pages.candidates import candidates_fold
+from sweetrl.viewer.pages.frame import address, hidden_switch, page
+from sweetrl.viewer.queries import Row
+from sweetrl.viewer.secrets import Hidden, domain_for
+
+TURNS = 200
+"""Turns of a dialogue that are shown."""
+
+
+@dataclass(frozen=True)
+class Around:
+    """Where a dialogue page leads to."""
+
+    here: str
+    """Its own address with the other position of the switch."""
+    list_address: str
+    previous: str = ""
+    next: str = ""
+    others: Sequence[Row] = ()
+    """Other dialogues on the same task."""
+    show_hidden: bool = False
+
+
+def dialogue_page(dialogue: Dialogue, hidden: Hidden | None, around: Around) -> str:
+    """The page of one dialogue; `hidden` is given only where the switch says so."""
+    return page(
+        dialogue.episode.id,
+        _path(around),
+        _heading(dialogue, around),
+        request(dialogue),
+        chat(dialogue),
+        *outcome_parts(dialogue, hidden, show_hidden=around.show_hidden),
+        _others(dialogue, around),
+    )
+
+
+def _path(around: Around) -> Markup:
+    def step(title: str, target: str, rel: str) -> Markup:
+        if not target:
+            return element("span", title, class_="disabled")
+        return element("a", title, href=target, rel=rel, id=f"to-{rel}")
+
+    return element(
+        "nav",
+        element("a", "‹ all dialogues", href=around.list_address, id="to-list"),
+        element("span", step("← previous", around.previous, "prev"), step("next →", around.next, "next")),
+        class_="path",
+        aria_label="dialogues",
+    )
+
+
+def _heading(dialogue: Dialogue, around: Around) -> Markup:
+    episode = dialogue.episode
+    count = f"{len(episode.turns)} {'turn' if len(episode.turns) == 1 else 'turns'}"
+    facts = [count, episode.ending.replace("_", " "), f"agent {episode.agent}", f"seed {episode.seed}"]
+    return element(
+        "div",
+        element("h1", element("code", excerpt(episode.id, 120))),
+        hidden_switch(around.here, shown=around.show_hidden),
+        element(
+            "p",
+            element("strong", excerpt(dialogue.run, 80)),
+            outcome(dialogue.verdict),
+            *(element("span", excerpt(fact, 80), class_="facts") for fact in facts),
+            class_="summary-line",
+        ),
+        class_="headline",
+    )
+
+
+def request(dialogue: Dialogue) -> Markup:
+    """What the agent was asked for."""
+    return element("div", message(dialogue.episode.request, limit=4000), class_="task-request")
+
+
+# ---------------------------------------------------------------- turns
+
+
+def chat(dialogue: Dialogue, *, prefix: str = "turn", scale: CreditScale | None = None) -> Markup:
+    """What both sides said, with the credit of each turn; bars go up to `scale`, or their own largest."""
+    scale = CreditScale.of(dialogue.credit) if scale is None else scale
+    key = credit_key(dialogue.credit)
+    failure = dialogue.episode.failure
+    return join(
+        [
+            key,
+            element(
+                "ol",
+                *_turns(dialogue, scale, prefix),
+                class_="chat credited" if dialogue.credit else "chat",
+            ),
+            None if failure is None else element("p", failure_text(failure), class_="warning"),
+        ]
+    )
+
+
+def _turns(dialogue: Dialogue, scale: CreditScale, prefix: str) -> Iterator[Markup]:
+    credit = {each.turn: each for each in dialogue.credit}
+    for number, turn in enumerate(dialogue.episode.turns[:TURNS]):
+        yield agent_turn(
+            number,
+            turn,
+            credit.get(number),
+            scale,
+            candidates_fold(turn, _sets(dialogue, number), _values(dialogue, number)),
+            annotation_form(dialogue, number) if prefix == "turn" else None,
+            shaded=True,
+            id=f"{prefix}-{number + 1}",
+            tabindex=-1,
+            data_turn=number,
+        )
+        if turn.reply is not None:
+            seen = picture(dialogue, turn.reply.screenshot, f"what the collaborator saw at turn {number + 1}")
+            yield collaborator_reply(turn.reply, seen)
+
+
+def _sets(dialogue: Dialogue, turn: int) -> list[CandidateSet]:
+    found = [each for each in dialogue.candidates if each.turn == turn]
+    ranked = [each for each in found if each.advantages is not None]
+    return ranked or found[:1]
+
+
+def _values(dialogue: Dialogue, turn: int) -> list[TurnValues]:
+    return [each for each in dialogue.values if each.turn == turn]
+
+
+def annotation_form(dialogue: Dialogue, turn: int) -> Markup:
+    """Where a person says whether a turn helped or hurt."""
+    own = [each for each in dialogue.annotations if each.turn == turn]
+    mark = own[-1].mark if own else ""
+    buttons = [
+        element(
+            "button", title, type="button", data_mark=name, aria_pressed="true" if mark == name else "false"
+        )
+        for name, title in (("helped", "▲ helped"), ("hurt", "▼ hurt"))
+    ]
+    note = element(
+        "input",
+        type="text",
+        value=own[-1].note if own else "",
+        placeholder="note",
+        aria_label=f"note on turn {turn + 1}",
+        maxlength=2000,
+        hidden=not own,
+    )
+    others = [_other_mark(each) for each in own[:-1]]
+    return element(
+        "form",
+        *buttons,
+        note,
+        element("span", class_="saved", role="status"),
+        *others,
+        class_="annotation",
+        data_run=dialogue.run,
+        data_episode=dialogue.episode.id,
+        data_turn=turn,
+    )
+
+
+def _other_mark(annotation: Annotation) -> Markup:
+    who = excerpt(annotation.author, 40) or "someone"
+    note = f": {excerpt(annotation.note, 200)}" if annotation.note else ""
+    return element("span", f"{who} thinks it {annotation.mark}{note}", class_="note")
+
+
+# ---------------------------------------------------------------- how it ended
+
+
+def outcome_parts(dialogue: Dialogue, hidden: Hidden | None, *, show_hidden: bool) -> list[Markup | None]:
+    """The answer, what it earned, and what was hidden, for those who may see it."""
+    verdict = dialogue.verdict
+    domain = domain_for(hidden, verdict)
+    missing = element(
+        "p",
+        "The tasks of this run are not known, so that only the hidden tests can be shown. Start the viewer with "
+        "--tasks.",
+        class_="note",
+    )
+    return [
+        answer_section(dialogue, domain, hidden),
+        None if verdict is None else _scored(verdict, show_hidden=show_hidden),
+        (hidden_section(hidden) if hidden else missing) if show_hidden else None,
+    ]
+
+
+def _scored(verdict: Verdict, *, show_hidden: bool) -> Markup:
+    if show_hidden or verdict.failure is not None:
+        shown = verdict_details(verdict)
+    else:
+        shown = element("div", element("p", _counted(verdict)), class_="verdict")
+    return element("section", element("h2", "Score"), shown, id="score")
+
+
+def _counted(verdict: Verdict) -> str:
+    passed = sum(check.outcome is Outcome.PASSED for check in verdict.checks)
+    counted = f"{passed} of {len(verdict.checks)} hidden checks passed, " if verdict.checks else ""
+    return f"{counted}reward {verdict.reward:.3f} by {excerpt(verdict.scorer, 60)}"
+
+
+def _others(dialogue: Dialogue, around: Around) -> Markup | None:
+    if not around.others:
+        return None
+    episode = dialogue.episode
+    rows = [
+        element(
+            "li",
+            element(
+                "a",
+                f"{excerpt(row.run, 60)} · {excerpt(row.id, 80)}",
+                href=address("/dialogue", of=row.run, id=row.id),
+            ),
+            " ",
+            element(
+                "a",
+                "compare",
+                href=address("/compare", left=dialogue.run, id=episode.id, right=row.run, other=row.id),
+                class_="compare",
+            ),
+            element("span", _earned(row), class_="facts"),
+        )
+        for row in around.others
+    ]
+    return element(
+        "section",
+        element("h2", "Other dialogues on this task"),
+        element("ul", *rows, class_="others"),
+        element("p", element("a", "all on this task", href=address("/", task=episode.task_id))),
+        id="others",
+    )
+
+
+def _earned(row: Row) -> str:
+    score = "unscored" if row.reward is None else "✓ success" if row.success else f"✗ reward {row.reward:.2f}"
+    return f"{score}, {row.turns} turns"

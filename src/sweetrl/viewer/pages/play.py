@@ -1,0 +1,131 @@
+"""The pages of a game: what a player agrees to, the dialogue, and what it came out as."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sweetrl.dialogue.game import Debrief, Game
+from sweetrl.domains.domain import SecretPart
+from sweetrl.domains.registry import domain_of
+from sweetrl.report.credit import CreditScale
+from sweetrl.report.dialogues import agent_turn, collaborator_reply, outcome
+from sweetrl.report.markup import Markup, element, excerpt
+from sweetrl.report.messages import code_block, message
+from sweetrl.types import Turn, TurnCredit
+from sweetrl.viewer.games import Player, PlaySettings, credit_of
+from sweetrl.viewer.pages.frame import page
+from sweetrl.viewer.reply_game import ReplyGame
+
+
+def play_page(settings: PlaySettings, player: Player, game: Game | ReplyGame | None) -> str:
+    """What a player sees now."""
+    content: list[Markup | None]
+    if game is None:
+        content = [element("h1", "A dialogue"), _start(settings, player, "Start")]
+    elif player.debrief is not None:
+        content = [*_debriefing(player.debrief), _start(settings, player, "Play another")]
+    elif isinstance(game, ReplyGame):
+        content = _replying(player, game)
+    else:
+        content = _playing(player, game)
+    return page("Play", element("div", *content, id="live", class_="play"), tabs=False)
+
+
+def _start(settings: PlaySettings, player: Player, title: str) -> Markup:
+    """The button that starts a game, after consent and name where they are asked for."""
+    consent = settings.consent and not player.consented
+    named = settings.ask_name and not player.name
+    return element(
+        "form",
+        element("div", *(element("p", part) for part in settings.consent.split("\n\n")), class_="consent")
+        if consent
+        else None,
+        element(
+            "label",
+            element("input", type="checkbox", name="consents", required=True),
+            " I have read this and agree.",
+        )
+        if consent
+        else None,
+        element("label", "Name ", element("input", name="name", required=True, maxlength=100))
+        if named
+        else None,
+        element("button", title, class_="primary"),
+        element("span", class_="saved", role="status"),
+        id="start",
+    )
+
+
+def _playing(player: Player, game: Game) -> list[Markup | None]:
+    return [
+        element("h1", "Find out what is wanted, then answer"),
+        element("p", game.goal, class_="lead"),
+        element("div", message(game.task.request, limit=4000), class_="task-request"),
+        _chat(player.turns),
+        _failure(player),
+        element("p", f"Message {game.turn} of {game.turn_limit}", class_="note", id="turn"),
+        _entry(player, answers=True),
+    ]
+
+
+def _replying(player: Player, game: ReplyGame) -> list[Markup | None]:
+    waiting = game.awaiting
+    return [
+        element("h1", "You know what is wanted: help the agent"),
+        element(
+            "p", "Answer what it asks in your own words, and do not give the solution away.", class_="lead"
+        ),
+        element("div", message(game.task.request, limit=4000), class_="task-request"),
+        *_secret(domain_of(game.task).parts_of(game.task)),
+        _chat([*player.turns, *([waiting] if waiting else [])]),
+        _failure(player),
+        element("p", f"Message {game.turn} of {game.turn_limit}", class_="note", id="turn"),
+        _entry(player, answers=False),
+    ]
+
+
+def _failure(player: Player) -> Markup | None:
+    if not player.failure:
+        return None
+    return element("p", f"The other side failed: {player.failure}. Reload to ask again.", class_="warning")
+
+
+def _secret(parts: Iterable[SecretPart]) -> Iterator[Markup]:
+    for part in parts:
+        yield element("section", element("h2", excerpt(part.title, 60)), code_block(part.text, part.language))
+
+
+def _entry(player: Player, *, answers: bool) -> Markup:
+    text = "" if player.unsent is None else player.unsent.text
+    return element(
+        "form",
+        element("textarea", text, name="text", rows=4, required=True, aria_label="your message"),
+        element("button", "Send", name="say", class_="primary"),
+        element("button", "Hand in as the answer", name="answer") if answers else None,
+        element("span", class_="saved", role="status"),
+        id="say",
+    )
+
+
+def _chat(turns: Sequence[Turn], credited: Sequence[TurnCredit] = ()) -> Markup:
+    credit = {each.turn: each for each in credited}
+    scale = CreditScale.of(credited)
+    items = []
+    for number, turn in enumerate(turns):
+        items.append(agent_turn(number, turn, credit.get(number), scale))
+        if turn.reply is not None:
+            items.append(collaborator_reply(turn.reply))
+    return element("ol", *items, class_="chat credited" if credit else "chat")
+
+
+def _debriefing(debrief: Debrief) -> list[Markup | None]:
+    missed = [element("li", fact) for fact in debrief.missed]
+    return [
+        element("h1", "How it ended"),
+        element("p", outcome(debrief.verdict), class_="summary-line"),
+        element("p", "Beside each turn: by how much it changed the chance of success.", class_="note")
+        if debrief.advantages
+        else None,
+        _chat(debrief.episode.turns, credit_of(debrief)),
+        element("h2", "What you did not find out") if missed else None,
+        element("ul", *missed) if missed else None,
+        *_secret(debrief.parts),
+    ]

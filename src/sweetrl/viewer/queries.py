@@ -1,0 +1,226 @@
+"""Questions to the index: which dialogues there are, filtered, sorted and page by page."""
+
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from sweetrl.errors import UsageError
+from sweetrl.viewer.lines import Defect, key_of
+
+PAGE = 50
+"""Dialogues on one page of the list."""
+REMEMBERED = 200
+"""Answers that are kept until the index changes."""
+OUTCOMES = {
+    "success": "v.success = 1",
+    "failure": "v.success = 0 AND v.reward IS NOT NULL",
+    "unscored": "v.reward IS NULL",
+}
+SORTS = {
+    "file": ("in order", "e.id"),
+    "hurt": ("most hurt by one turn", "w.advantage IS NULL, w.advantage, e.id"),
+    "reward": ("lowest reward", "v.reward IS NULL, v.reward, e.id"),
+    "best": ("highest reward", "v.reward IS NULL, v.reward DESC, e.id"),
+    "turns": ("most turns", "e.turns DESC, e.id"),
+}
+DEFECTS = {each.label: each for each in Defect}
+
+_FROM = (
+    "FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN verdicts v ON v.key = e.key "
+    "LEFT JOIN worst w ON w.key = e.key"
+)
+_COLUMNS = (
+    "r.title, e.name, e.task, e.request, e.turns, e.ending, e.defects | IFNULL(v.defects, 0), "
+    "v.success, v.reward, w.turn, w.advantage"
+)
+_PHRASE = re.compile(r'"([^"]*)"|(\S+)')
+
+
+class Row(Struct, frozen=True):
+    """A dialogue as lists show it."""
+
+    run: str
+    id: str
+    task: str
+    request: str
+    """Its beginning."""
+    turns: int
+    ending: str
+    defects: tuple[str, ...]
+    success: bool | None
+    """None if it was not scored."""
+    reward: float | None
+    worst_turn: int | None
+    """The turn with the lowest advantage, counted from 0."""
+    worst_advantage: float | None
+
+
+class RunRow(Struct, frozen=True):
+    """A run as the index knows it."""
+
+    title: str
+    dialogues: int
+    scored: int
+    succeeded: int
+    folder: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a list shows."""
+
+    runs: tuple[str, ...] = ()
+    """Titles; all if empty."""
+    outcome: str = ""
+    ending: str = ""
+    defect: str = ""
+    task: str = ""
+    text: str = ""
+    least_turns: int | None = None
+    most_turns: int | None = None
+    sort: str = "file"
+    page: int = 0
+
+    def __post_init__(self) -> None:
+        for value, known, what in (
+            (self.outcome, OUTCOMES, "outcome"),
+            (self.defect, DEFECTS, "defect"),
+            (self.sort, SORTS, "sort"),
+        ):
+            if value and value not in known:
+                raise UsageError(f"unknown {what} {value[:40]!r}; there are {', '.join(known)}")
+
+    def conditions(self) -> tuple[str, list[Any]]:
+        """As SQL with its parameters."""
+        found: list[tuple[str, Sequence[Any]]] = []
+        if self.runs:
+            found.append((f"r.title IN ({', '.join('?' * len(self.runs))})", self.runs))
+        if self.outcome:
+            found.append((f"({OUTCOMES[self.outcome]})", ()))
+        if self.ending:
+            found.append(("e.ending = ?", (self.ending,)))
+        if self.defect:
+            found.append(("(e.defects | IFNULL(v.defects, 0)) & ?", (int(DEFECTS[self.defect]),)))
+        if self.task:
+            found.append(("e.task = ?", (self.task,)))
+        if self.least_turns is not None:
+            found.append(("e.turns >= ?", (self.least_turns,)))
+        if self.most_turns is not None:
+            found.append(("e.turns <= ?", (self.most_turns,)))
+        if matched := words_query(self.text):
+            found.append(("e.id IN (SELECT rowid FROM words WHERE words MATCH ?)", (matched,)))
+        clause = " AND ".join(condition for condition, _ in found) or "1"
+        return clause, [value for _, values in found for value in values]
+
+
+def words_query(text: str) -> str:
+    """A search as FTS5 reads it: all words and "whole phrases" must occur; the last word may go on."""
+    parts = []
+    for phrase, word in _PHRASE.findall(text[:500].replace("\0", " ")):
+        quoted = (phrase or word).replace('"', '""')
+        if any(each.isalnum() for each in quoted):
+            parts.append((f'"{quoted}"', not phrase))
+    if parts and parts[-1][1]:
+        parts[-1] = (f"{parts[-1][0]}*", True)
+    return " AND ".join(part for part, _ in parts)
+
+
+@dataclass
+class Reader:
+    """Reads the index, whichever process writes it."""
+
+    path: Path
+    _known: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+
+    @contextmanager
+    def connected(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one question."""
+        with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=10)) as db:
+            yield db
+
+    def version(self) -> int:
+        """Changes whenever the index does."""
+        with self.connected() as db:
+            select = "SELECT IFNULL(SUM(position), 0) + 7 * COUNT(*) FROM files"
+            read = int(db.execute(select).fetchone()[0])
+            # A file that was rewritten may be as long as before; its dialogues have new numbers.
+            last = db.execute("SELECT IFNULL(MAX(seq), 0) FROM sqlite_sequence").fetchone()
+            return read + 13 * int(last[0])
+
+    def runs(self) -> list[RunRow]:
+        """All runs with dialogues, in the order of their titles."""
+        rows = self._remembered(
+            "SELECT r.title, e.dialogues, IFNULL(v.scored, 0), IFNULL(v.succeeded, 0), r.folder FROM runs r "
+            "JOIN (SELECT run, COUNT(*) dialogues FROM episodes GROUP BY run) e ON e.run = r.id "
+            "LEFT JOIN (SELECT f.run, SUM(n) scored, SUM(s) succeeded FROM files f JOIN "
+            "(SELECT file, COUNT(reward) n, SUM(success) s FROM verdicts GROUP BY file) ON file = f.id "
+            "GROUP BY f.run) v ON v.run = r.id ORDER BY r.title"
+        )
+        return [RunRow(*row) for row in rows]
+
+    def endings(self) -> list[str]:
+        """Those that occur."""
+        return [ending for (ending,) in self._remembered("SELECT DISTINCT ending FROM episodes ORDER BY 1")]
+
+    def rows(self, query: Query, *, start: int | None = None, count: int = PAGE) -> list[Row]:
+        """One page of a list, or `count` rows from `start` on."""
+        where, values = query.conditions()
+        offset = query.page * PAGE if start is None else start
+        select = f"SELECT {_COLUMNS} {_FROM} WHERE {where} ORDER BY {SORTS[query.sort][1]} LIMIT ? OFFSET ?"
+        with self.connected() as db:
+            return [_row(row) for row in db.execute(select, [*values, count, offset])]
+
+    def count(self, query: Query) -> int:
+        """How many dialogues a list has."""
+        where, values = query.conditions()
+        # A join that no condition asks for would find the same rows, slowly.
+        tables = _FROM if "v." in where else "FROM episodes e JOIN runs r ON r.id = e.run"
+        [(count,)] = self._remembered(f"SELECT COUNT(*) {tables} WHERE {where}", *values)
+        return int(count)
+
+    def _remembered(self, select: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The answer to a question that reads many rows; asked once until the index changes."""
+        asked = (self.version(), select, *values)
+        if asked not in self._known:
+            if len(self._known) > REMEMBERED:
+                self._known.clear()
+            with self.connected() as db:
+                self._known[asked] = db.execute(select, values).fetchall()
+        found: list[tuple[Any, ...]] = self._known[asked]
+        return found
+
+    def unreadable_lines(self) -> Mapping[str, int]:
+        """Lines that are no records, by file."""
+        with self.connected() as db:
+            return dict(db.execute("SELECT path, unreadable FROM files WHERE unreadable"))
+
+    def run_id(self, title: str) -> tuple[int, Path] | None:
+        """Number and folder of a run."""
+        with self.connected() as db:
+            row = db.execute("SELECT id, folder FROM runs WHERE title = ?", (title,)).fetchone()
+        return None if row is None else (row[0], Path(row[1]))
+
+    def places(self, run: int, name: str) -> Iterator[tuple[str, Path, int, int]]:
+        """Where the records about a dialogue are: kind, file, position, length."""
+        key = key_of(run, name)
+        with self.connected() as db:
+            for table in ("episodes", "verdicts", "turns"):
+                rows = db.execute(
+                    f"SELECT kind, path, t.position, length FROM {table} t JOIN files ON files.id = file "  # noqa: S608
+                    "WHERE key = ? ORDER BY path",
+                    (key,),
+                )
+                yield from ((kind, Path(path), at, length) for kind, path, at, length in rows)
+
+
+def _row(row: tuple[Any, ...]) -> Row:
+    run, name, task, request, turns, ending, defects, success, reward, turn, advantage = row
+    found = tuple(each.label for each in Defect if defects & each)
+    scored = None if reward is None else bool(success)
+    return Row(run, name, task, request, turns, ending, found, scored, reward, turn, advantage)

@@ -1,0 +1,176 @@
+"""Which record files belong together: the dialogues of a run, their verdicts, credit, candidates and replay values.
+
+A folder is searched for record files, which are told apart by the schema of their first line. A file about
+dialogues belongs to the dialogues in its own folder or the nearest one above.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from sweetrl.errors import UsageError
+from sweetrl.experiments.layout import EPISODES, VERDICTS
+from sweetrl.records.reading import MAX_LINE_BYTES
+
+KINDS = ("episode", "verdict", "credit", "candidates", "values")
+"""Records that are indexed, as their schemas are called."""
+_SKIPPED = {"checkpoints", "reference", "logs", "turn_pairs", "node_modules"}
+"""Folders inside a run that hold none of them."""
+_UNSAID = {"evaluations"}
+"""Folders whose name says nothing in the title of a run."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One record file."""
+
+    path: Path
+    kind: str
+    run: str
+    """Title of the run that it belongs to."""
+    folder: Path
+    """Of the dialogues of that run."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A folder or file that was asked for."""
+
+    label: str
+    path: Path
+
+    @property
+    def root(self) -> Path:
+        """The folder that titles are relative to."""
+        return self.path if self.path.is_dir() else self.path.parent
+
+
+def parse_words(words: Sequence[str]) -> list[Given]:
+    """The folders and files of `PATH` or `LABEL=PATH` words."""
+    given = [_parse(word) for word in words]
+    if len({each.path for each in given}) < len(given):
+        raise UsageError("a run is given twice; give each once")
+    return given
+
+
+def _parse(word: str) -> Given:
+    label, equals, path = word.partition("=")
+    named = bool(equals and label and path) and not Path(word).exists()
+    found = Path(path if named else word)
+    if not found.exists():
+        raise UsageError(f"{found}: no such folder or file; give folders of runs, or LABEL=FOLDER")
+    return Given(label if named else "", found.resolve())
+
+
+# ---------------------------------------------------------------- finding files
+
+
+class _Schema(Struct):
+    schema: str = ""
+
+
+_decoder = msgspec.json.Decoder(_Schema)
+
+
+def kind_of(path: Path) -> str | None:
+    """What records a file has; None if none that are indexed, or if its first line is not complete yet."""
+    try:
+        inode = path.stat().st_ino
+        if (path, inode) not in _kinds:
+            with path.open("rb") as file:
+                line = file.readline(MAX_LINE_BYTES)
+            if not line.endswith(b"\n"):
+                return _kind_of_line(line)
+            _kinds[path, inode] = _kind_of_line(line)
+    except OSError:
+        return None
+    return _kinds[path, inode]
+
+
+_kinds: dict[tuple[Path, int], str | None] = {}
+"""By file: folders are searched again and again, and a first line does not change."""
+
+
+def _kind_of_line(line: bytes) -> str | None:
+    try:
+        name = _decoder.decode(line).schema.partition("/")[0]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return name if name in KINDS else None
+
+
+def _record_files(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        # Sorted in place, and without those that are not entered.
+        folders[:] = sorted(each for each in folders if each not in _SKIPPED and not each.startswith("."))
+        for name in sorted(names):
+            if name.endswith(".jsonl"):
+                yield Path(place, name)
+
+
+def find_sources(given: Sequence[Given]) -> list[Source]:
+    """The record files that there are now. New ones may appear later: a run may be going on."""
+    files = {
+        path: (kind, each)
+        for each in given
+        for path in (_record_files(each.path) if each.path.is_dir() else [each.path])
+        if (kind := kind_of(path)) is not None
+    }
+    dialogues = [(path, each) for path, (kind, each) in files.items() if kind == "episode"]
+    titles = _titles(dialogues, alone=len(given) == 1)
+    main = _main_files([path for path, _ in dialogues])
+    found = []
+    for path, (kind, each) in files.items():
+        owner = path if kind == "episode" else _owner(path, each.root, main)
+        if owner is not None and not (kind == "verdict" and _is_second_verdict(path, files)):
+            found.append(Source(path, kind, titles[owner], owner.parent))
+    return found
+
+
+def _main_files(paths: Sequence[Path]) -> dict[Path, Path]:
+    """The file of dialogues that other files of a folder are about."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if path.parent not in found or path.name == EPISODES:
+            found[path.parent] = path
+    return found
+
+
+def _owner(path: Path, root: Path, main: dict[Path, Path]) -> Path | None:
+    for folder in path.parents:
+        if folder in main:
+            return main[folder]
+        if folder == root:
+            break
+    return next(iter(main.values())) if len(main) == 1 else None
+
+
+def _is_second_verdict(path: Path, files: dict[Path, tuple[str, Given]]) -> bool:
+    """Whether another file of the folder has the verdicts that count."""
+    rivals = [each for each, (kind, _) in files.items() if kind == "verdict" and each.parent == path.parent]
+    return min(rivals, key=lambda each: (each.name != VERDICTS, each.name)) != path
+
+
+# ---------------------------------------------------------------- titles
+
+
+def _titles(dialogues: Sequence[tuple[Path, Given]], *, alone: bool) -> dict[Path, str]:
+    """A title for each file of dialogues, short and unique."""
+    titles: dict[Path, str] = {}
+    for path, given in dialogues:
+        title = _title(path, given, alone=alone)
+        while title in titles.values():
+            title += "′"
+        titles[path] = title
+    return titles
+
+
+def _title(path: Path, given: Given, *, alone: bool) -> str:
+    inner = [part for part in path.parent.relative_to(given.root).parts if part not in _UNSAID]
+    stem = path.stem if path.name != EPISODES else ""
+    base = given.label or ("" if alone and inner else given.root.name)
+    return "/".join(part for part in (base, *inner, stem) if part)

@@ -1,0 +1,182 @@
+"use strict";
+// Keys, live updates, annotations and the slider. Without this script the pages can be read all the same.
+(() => {
+  const root = document.documentElement;
+  const main = document.getElementById("content");
+  const find = (id) => document.getElementById(id);
+  root.classList.add("scripted");
+
+  // ---- light or dark, remembered
+  const kept = localStorage.getItem("theme");
+  if (kept === "light" || kept === "dark") root.dataset.theme = kept;
+  find("theme").addEventListener("click", () => localStorage.setItem("theme", root.dataset.theme));
+
+  // ---- filters apply at once
+  const filters = find("filters");
+  if (filters) {
+    let pause;
+    const apply = () => {
+      for (const each of filters.elements) if (each.name && each.value === "") each.disabled = true;
+      filters.requestSubmit();
+    };
+    filters.addEventListener("change", (event) => {
+      if (event.target.type !== "search") apply();
+    });
+    find("search").addEventListener("input", () => {
+      clearTimeout(pause);
+      pause = setTimeout(() => refresh(addressOf(filters)), 250);
+    });
+  }
+
+  function addressOf(form) {
+    const fields = [...new FormData(form)].filter(([, value]) => value !== "");
+    const query = new URLSearchParams(fields).toString();
+    return query ? `/?${query}` : "/";
+  }
+
+  // ---- the part of the page that follows the runs
+  let asked = 0;
+  async function refresh(address, marking = false) {
+    const number = ++asked;
+    const answer = await fetch(address);
+    if (!answer.ok || number !== asked) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
+    const live = find("live");
+    if (!fresh || !live) return;
+    const known = new Set([...live.querySelectorAll(".rows a")].map((link) => link.getAttribute("href")));
+    const chosen = live.querySelector(".chosen a")?.getAttribute("href");
+    if (marking) {
+      for (const link of fresh.querySelectorAll(".rows a")) {
+        if (!known.has(link.getAttribute("href"))) link.parentElement.classList.add("fresh");
+      }
+    }
+    live.replaceWith(fresh);
+    if (chosen) [...fresh.querySelectorAll(".rows a")].find((link) => link.getAttribute("href") === chosen)?.parentElement.classList.add("chosen");
+    if (address !== location.pathname + location.search) history.replaceState(null, "", address);
+  }
+
+  if (main.dataset.live !== undefined) follow();
+  async function follow() {
+    let version = null;
+    for (;;) {
+      try {
+        const state = await (await fetch("/api/state")).json();
+        if (version !== null && state.version !== version) {
+          find("pulse").hidden = false;
+          find("said").textContent = `${state.dialogues} dialogues`;
+          await refresh(location.pathname + location.search, true);
+        }
+        version = state.version;
+      } catch {
+        find("pulse").hidden = true; // the server has gone; it may come back
+      }
+      await new Promise((done) => setTimeout(done, document.hidden ? 10000 : 1500));
+    }
+  }
+
+  // ---- annotations
+  async function annotate(form, mark) {
+    const { run, episode, turn } = form.dataset;
+    const note = form.querySelector("input");
+    const saved = form.querySelector(".saved");
+    const failure = await send("/api/annotations", {
+      run, episode_id: episode, turn: Number(turn), mark, note: mark === "none" ? "" : note.value,
+    });
+    saved.textContent = failure || "saved";
+    saved.classList.toggle("failed", failure !== "");
+    if (failure) return;
+    for (const button of form.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.mark === mark));
+    note.hidden = mark === "none";
+  }
+  for (const form of document.querySelectorAll(".annotation")) {
+    const pressed = () => form.querySelector('[aria-pressed="true"]')?.dataset.mark;
+    form.addEventListener("submit", (event) => event.preventDefault());
+    for (const button of form.querySelectorAll("button")) {
+      button.addEventListener("click", () => annotate(form, pressed() === button.dataset.mark ? "none" : button.dataset.mark));
+    }
+    form.querySelector("input").addEventListener("change", () => annotate(form, pressed() ?? "none"));
+  }
+
+  // ---- games
+  function post(form, path, body) {
+    const saved = form.querySelector(".saved");
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
+    saved.classList.remove("failed");
+    saved.textContent = "waiting for the reply …";
+    send(path, body).then((failure) => {
+      if (!failure) return location.reload();
+      for (const button of form.querySelectorAll("button")) button.disabled = false;
+      saved.classList.add("failed");
+      saved.textContent = failure;
+    });
+  }
+  async function send(path, body) {
+    try {
+      const answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+      return answer.ok ? "" : (await answer.json()).error;
+    } catch {
+      return "the server does not answer; send it again";
+    }
+  }
+  find("start")?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const { name, consents } = event.target.elements;
+    post(event.target, "/api/start", { name: name?.value ?? "", consents: consents?.checked ?? false });
+  });
+  const entry = find("say");
+  if (entry) {
+    entry.addEventListener("submit", (event) => {
+      event.preventDefault();
+      post(entry, "/api/say", { text: entry.elements.text.value, answer: event.submitter?.name === "answer" });
+    });
+    entry.elements.text.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) entry.requestSubmit(entry.elements.say);
+    });
+    entry.scrollIntoView({ block: "end", behavior: "instant" });
+    entry.elements.text.focus({ preventScroll: true });
+  }
+
+  // ---- slider
+  for (const slider of document.querySelectorAll(".slider")) {
+    const range = slider.querySelector("input");
+    const move = () => slider.style.setProperty("--split", `${range.value}%`);
+    range.addEventListener("input", move);
+    move();
+  }
+
+  // ---- keys
+  const turns = [...document.querySelectorAll(".chat > li[data-turn]")];
+  const rows = () => [...document.querySelectorAll(".rows li")];
+  const follow_link = (id) => find(id)?.click();
+
+  function choose(items, step, kind) {
+    if (!items.length) return;
+    const now = items.findIndex((item) => item.classList.contains(kind));
+    const next = items[now < 0 ? (step > 0 ? 0 : items.length - 1) : Math.max(0, Math.min(items.length - 1, now + step))];
+    for (const item of items) item.classList.toggle(kind, item === next);
+    const target = kind === "chosen" ? next.querySelector("a") : next;
+    target.focus({ preventScroll: true });
+    next.scrollIntoView({ block: "nearest", behavior: "instant" });
+    if (kind === "current") history.replaceState(null, "", `#${next.id}`);
+  }
+  const step = (by) => (turns.length ? choose(turns, by, "current") : choose(rows(), by, "chosen"));
+
+  const named = location.hash && find(location.hash.slice(1));
+  if (named && turns.includes(named)) named.classList.add("current");
+
+  const keys = {
+    j: () => step(1), k: () => step(-1), ArrowDown: () => step(1), ArrowUp: () => step(-1),
+    ArrowLeft: () => follow_link("to-prev"), ArrowRight: () => follow_link("to-next"),
+    h: () => follow_link("hidden-switch"), u: () => follow_link("to-list"),
+    "/": () => { const box = find("search"); if (box) { box.focus(); box.select(); } else follow_link("to-list"); },
+    "?": () => find("keys").showModal(),
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
+    if (event.target.closest("input, select, textarea, dialog[open]")) return;
+    if (event.key.startsWith("Arrow") && event.target.closest("pre, .scroll, summary")) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  find("help").addEventListener("click", () => find("keys").showModal());
+})();

@@ -1,0 +1,53 @@
+"""Sixty texts that would do something if a page took them for more than text."""
+
+LISTENER = "http://127.0.0.1:9"
+_RUN = "window.hit=1"
+_HANDLERS = [
+    "onerror", "onload", "onfocus", "onclick", "onmouseover", "onanimationstart", "ontoggle", "onpointerenter",
+]  # fmt: skip
+ATTACKS = (
+    f"<script>{_RUN}</script>",
+    f"</script><script>{_RUN}</script>",
+    f"<ScRiPt>{_RUN}</sCrIpT>",
+    f"<script src='{LISTENER}/x.js'></script>",
+    f"<script type=module>import '{LISTENER}/m.js'</script>",
+    *(f"<img src=x {name}='{_RUN}'>" for name in _HANDLERS),
+    *(f'" {name}="{_RUN}" autofocus tabindex=0 x="' for name in _HANDLERS),
+    f"' onclick='{_RUN}' x='",
+    f"</style></title></pre></textarea></option></select><img src=x onerror='{_RUN}'>",
+    f"<svg onload='{_RUN}'></svg>",
+    f"<svg><script>{_RUN}</script></svg>",
+    f"<svg><a xlink:href='javascript:{_RUN}'><text y=20>x</text></a></svg>",
+    f"<svg><use href='data:image/svg+xml,<svg id=x onload={_RUN} />#x'></use></svg>",
+    f"<svg><animate onbegin='{_RUN}' attributeName=x dur=1s></svg>",
+    f"<math><mtext><img src=x onerror='{_RUN}'></mtext></math>",
+    f"javascript:{_RUN}",
+    f"JaVaScRiPt:{_RUN}//",
+    f"java\tscript:{_RUN}",
+    f"\x01javascript:{_RUN}",
+    f"data:text/html,<script>{_RUN}</script>",
+    f"<a href='javascript:{_RUN}'>x</a>",
+    f"<iframe src='javascript:{_RUN}'></iframe>",
+    "<iframe srcdoc='<script>parent.hit=1</script>'></iframe>",
+    f"<object data='{LISTENER}/o'></object><embed src='{LISTENER}/e'>",
+    f"<form action='{LISTENER}/f'><button>go</button></form>",
+    f"<meta http-equiv=refresh content='0;url={LISTENER}/r'>",
+    f"<base href='{LISTENER}/'>",
+    f"<link rel=stylesheet href='{LISTENER}/s.css'><link rel=prefetch href='{LISTENER}/p'>",
+    f"<style>@import '{LISTENER}/i.css';*{{background:url({LISTENER}/b)}}</style>",
+    f"x;background:url({LISTENER}/c)",
+    f"<div style='background:url({LISTENER}/d)'>",
+    f"<img src='{LISTENER}/i.png' srcset='{LISTENER}/j.png 2x'>",
+    f"<video src='{LISTENER}/v' autoplay onplay='{_RUN}'></video>",
+    f"<details open ontoggle='{_RUN}'><summary>x</summary></details>",
+    f"<template><script>{_RUN}</script></template>",
+    "<!-- ", "]]>", "<plaintext>", "<![CDATA[ <script>window.hit=1</script> ]]>",
+    f"&lt;script&gt;{_RUN}&lt;/script&gt;&#x3c;script&#x3e;",
+    f"{{{{constructor.constructor('{_RUN}')()}}}}${{{_RUN}}}",
+    "\u202e>tpircs/<1=tih.wodniw>tpircs<\u2066\u200f",
+    f"＜script＞{_RUN}＜/script＞\ufeff<\u0000script>{_RUN}</script>",
+    f"\x1b[2J\x1b]0;owned\x07\x1b]8;;{LISTENER}\x07link\x9b31m",
+    "../../../../etc/passwd", "/etc/passwd\0.png", "..\\..\\windows", "%2e%2e%2fetc", "#turn-1", "?hidden=1&of=x",
+    "'; DROP TABLE episodes; --", '" OR 1=1 NEAR(a, b) *', "a" * 3000,
+)  # fmt: skip
+assert len(set(ATTACKS)) >= 60

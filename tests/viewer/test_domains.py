@@ -1,0 +1,41 @@
+"""Domains that the viewer knows nothing of are shown by what their `Domain` says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import sweetrl
+from conftest import CHECKOUT
+from report.samples import episode
+from sweetrl.domains import registry
+from sweetrl.viewer.dialogues import find_dialogue
+from sweetrl.viewer.pages.dialogue import Around, dialogue_page
+from sweetrl.viewer.secrets import Secrets
+from viewer.stored_runs import indexed, write_records
+
+
+@pytest.fixture
+def task(monkeypatch: pytest.MonkeyPatch) -> Iterator[sweetrl.Task]:
+    monkeypatch.syspath_prepend(CHECKOUT / "examples/sql_domain/src")
+    sweetrl.use_domain("sweetrl_sql:SQL")
+    yield sweetrl.load_tasks("mini-sql:test:1")[0]
+    registry.forget()
+
+
+def test_a_dialogue_of_another_domain_is_shown_with_its_secret(task: sweetrl.Task, tmp_path: Path) -> None:
+    answer = "SELECT COUNT(*) FROM nowhere"
+    held = msgspec.structs.replace(episode(task.id), request=task.request, answer=answer)
+    write_records(tmp_path / "run" / "episodes.jsonl", [held])
+    write_records(tmp_path / "run" / "tasks.jsonl", [task])
+    found = find_dialogue(indexed(tmp_path / "run"), "run", held.id)
+    hidden = Secrets((), [tmp_path / "run"]).of(task.id)
+    assert found is not None
+    assert hidden is not None
+    shown = dialogue_page(found, hidden, Around("/", "/", show_hidden=True))
+    assert f"Difference to the {hidden.domain.labels.reference}" in shown
+    assert '<span class="code-keyword">SELECT</span>' in shown
+    assert hidden.parts[0].title.lower() in shown.lower()
+    secret_word = hidden.reference.split()[-1].rstrip(";")
+    assert secret_word not in dialogue_page(found, None, Around("/", "/")).replace(task.request, "")

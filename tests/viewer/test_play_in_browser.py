@@ -1,0 +1,111 @@
+"""`sweetrl play --web`: people play whole games in a real browser, and a killed server loses nothing that was said."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from sweetrl.domains.registry import reference_text
+from sweetrl.domains.sources import load_tasks
+from sweetrl.records import read_records
+from sweetrl.types import Episode, TurnCredit, Verdict
+
+TASKS = "mini-backend:validation:3"
+Start = Callable[..., tuple[subprocess.Popen[str], list[str]]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts the command with the folder `tmp_path / "played"`; the process and the players' links."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*options: str, players: int = 2) -> tuple[subprocess.Popen[str], list[str]]:
+        words = ["play", "--web", "--players", str(players), "--tasks", TASKS, "-o", str(tmp_path / "played")]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sweetrl", *words, *options], stderr=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stderr is not None
+        return process, [process.stderr.readline().split()[-1] for _ in range(players)]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+def send(page: Page, text: str, button: str = "Send") -> None:
+    page.fill("textarea", text)
+    with page.expect_navigation():
+        page.get_by_role("button", name=button).click()
+
+
+def test_people_play_whole_games_through_a_crash(browser: Browser, start: Start, tmp_path: Path) -> None:
+    terms = tmp_path / "consent.txt"
+    terms.write_text("What you write is <b>kept</b>.")
+    options = ("--consent", str(terms), "--ask-name")
+    process, links = start(*options, "--port", "0")
+    first, second = (browser.new_context().new_page() for _ in links)
+    for page, link, name in ((first, links[0], "Ada"), (second, links[1], "Bob")):
+        page.set_default_timeout(60_000)
+        page.goto(link)
+        expect(page.locator(".consent")).to_contain_text("<b>kept</b>")
+        page.check("[name=consents]")
+        page.fill("[name=name]", name)
+        with page.expect_navigation():
+            page.get_by_role("button", name="Start").click()
+    assert first.locator(".task-request").inner_text() != second.locator(".task-request").inner_text()
+    send(first, "Is there <i>a limit</i>?")
+    expect(first.locator(".chat .agent")).to_contain_text("Is there <i>a limit</i>?")
+    reply = first.locator(".chat .collaborator .bubble").inner_text()
+    expect(second.locator(".chat li")).to_have_count(0)
+
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    port = first.url.split(":")[-1].strip("/")
+    _, again = start(*options, "--port", port)
+    assert again == links
+    first.reload()
+    expect(first.locator(".chat .collaborator .bubble")).to_have_text(reply)
+    expect(first.locator("#turn")).to_have_text("Message 2 of 8")
+
+    task = next(iter(load_tasks(TASKS).values()))
+    send(first, reference_text(task), "Hand in as the answer")
+    expect(first.locator(".outcome.success")).to_be_visible()
+    expect(first.locator(".chat .credit .value")).to_have_count(2)
+    expect(first.locator("pre").last).to_be_visible()
+    played = tmp_path / "played"
+    [episode] = read_records(played / "episodes.jsonl", Episode)
+    assert (episode.id, episode.agent, len(episode.turns)) == (f"{task.id}#0", "human", 2)
+    assert episode.extra["play"]["player"] == "Ada"
+    assert episode.extra["play"]["consented"]
+    assert [each.success for each in read_records(played / "verdicts.jsonl", Verdict)] == [True]
+    assert [each.turn for each in read_records(played / "credit.jsonl", TurnCredit)] == [0, 1]
+    with first.expect_navigation():
+        first.get_by_role("button", name="Play another").click()
+    expect(first.locator("#turn")).to_have_text("Message 1 of 8")
+    for page in (first, second):
+        page.context.close()
+
+
+def test_a_person_plays_the_collaborator(page: Page, start: Start, tmp_path: Path) -> None:
+    _, [link] = start(
+        "--as", "collaborator", "--agent", "scripted:curious", "--turn-limit", "2", "--port", "0", players=1
+    )
+    page.goto(link)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Start").click()
+    task = next(iter(load_tasks(TASKS).values()))
+    expect(page.locator("pre").first).to_contain_text(reference_text(task).splitlines()[0])
+    expect(page.locator(".chat .agent")).to_have_count(1)
+    send(page, "It should be doubled.")
+    expect(page.locator("h1")).to_have_text("How it ended")
+    expect(page.locator(".chat .collaborator")).to_contain_text("It should be doubled.")
+    [episode] = read_records(tmp_path / "played" / "episodes.jsonl", Episode)
+    assert (episode.collaborator, len(episode.turns)) == ("human", 2)
