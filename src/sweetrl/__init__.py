@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sweetrl.api import (
         credit,
         credit_async,
+        credit_logs,
+        credit_logs_async,
         load_agent,
         load_collaborator,
         load_critic,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from sweetrl.domains.backend.secret import BackendSecret
     from sweetrl.domains.domain import Domain, Labels, Prompts
     from sweetrl.domains.frontend.secret import FrontendSecret
+    from sweetrl.domains.logged import LoggedDialogue
     from sweetrl.domains.registry import find_domain, use_domain
     from sweetrl.domains.scoring import plain_scoring
     from sweetrl.errors import (
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
         UsageError,
         WordsError,
     )
+    from sweetrl.evaluation.turning_points import CreditReport, Habit, WorstTurn
     from sweetrl.models import open_model
     from sweetrl.prompts import Prompt
     from sweetrl.protocols import (
@@ -68,6 +72,7 @@ if TYPE_CHECKING:
         TokenCritic,
         TurnCritic,
     )
+    from sweetrl.report.credit_page import credit_page
     from sweetrl.sandbox import Program, Raised, Returned, Sandbox, TimedOut, Unusable
     from sweetrl.seeds import derive_seed
     from sweetrl.settings import ScorerSettings
@@ -118,6 +123,7 @@ __all__ = [
     "Completion",
     "Conclusion",
     "ConfigError",
+    "CreditReport",
     "DataError",
     "Dialogue",
     "Domain",
@@ -126,7 +132,9 @@ __all__ = [
     "EpisodePair",
     "Failure",
     "FrontendSecret",
+    "Habit",
     "Labels",
+    "LoggedDialogue",
     "Message",
     "Metric",
     "MissingExtra",
@@ -176,9 +184,13 @@ __all__ = [
     "UsageError",
     "Verdict",
     "WordsError",
+    "WorstTurn",
     "__version__",
     "credit",
     "credit_async",
+    "credit_logs",
+    "credit_logs_async",
+    "credit_page",
     "derive_seed",
     "digest",
     "find_domain",
@@ -221,6 +233,9 @@ _HOMES = (
     "dialogue.collaborators",
     "dialogue.rules",
     "dialogue.dialogue",
+    "domains.logged",
+    "evaluation.turning_points",
+    "report.credit_page",
 )
 """Where public names live; the first module that has one is its home."""
 

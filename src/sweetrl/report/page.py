@@ -8,6 +8,7 @@ import base64
 import hashlib
 from importlib import resources
 
+from sweetrl.report import tables
 from sweetrl.report.contents import Provenance, ReportContents
 from sweetrl.report.dialogues import dialogues
 from sweetrl.report.markup import Markup, cut, element, excerpt, join
@@ -97,6 +98,7 @@ def _sections(contents: ReportContents) -> list[tuple[str, str, str, Markup]]:
             trainings(contents),
         ),
         ("tasks", "Where runs win and lose" if several else "Task by task", "", tasks(contents)),
+        *tables.sections(contents.tables),
         ("dialogues", "Example dialogues", "", dialogues(contents)),
         ("provenance", "How this was made", "", _provenance(contents.provenance)),
     ]
