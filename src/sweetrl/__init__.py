@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         credit_async,
         credit_logs,
         credit_logs_async,
+        credit_page,
         load_agent,
         load_collaborator,
         load_critic,
@@ -72,7 +73,6 @@ if TYPE_CHECKING:
         TokenCritic,
         TurnCritic,
     )
-    from sweetrl.report.credit_page import credit_page
     from sweetrl.sandbox import Program, Raised, Returned, Sandbox, TimedOut, Unusable
     from sweetrl.seeds import derive_seed
     from sweetrl.settings import ScorerSettings
@@ -235,7 +235,6 @@ _HOMES = (
     "dialogue.dialogue",
     "domains.logged",
     "evaluation.turning_points",
-    "report.credit_page",
 )
 """Where public names live; the first module that has one is its home."""
 

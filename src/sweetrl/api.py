@@ -226,6 +226,13 @@ async def credit_logs_async(
 credit_logs = _plain(credit_logs_async)
 
 
+def credit_page(report: "CreditReport", *, title: str = "Which turn broke the conversation") -> str:
+    """What `credit_logs` found as one HTML page: the turns that hurt most, what successes do, and every dialogue."""
+    from sweetrl.report.credit_page import credit_page as page_of
+
+    return page_of(report, title=title)
+
+
 def train(algorithm: str, *, model: str, output: str | Path, **settings: Any) -> Path:
     """Train a model with an algorithm of `sweetrl train`, such as `dpo`, and give the folder that it is in.
 

@@ -8,11 +8,12 @@ from sweetrl.report.contents import Example, Provenance, ReportContents, Table
 from sweetrl.report.page import render
 from sweetrl.types import TurnCredit
 
+TITLE = "Which turn broke the conversation"
 DIALOGUES = 60
 """Dialogues that are shown, those that failed worst first."""
 
 
-def credit_page(report: CreditReport, *, title: str = "Which turn broke the conversation") -> str:
+def credit_page(report: CreditReport, *, title: str = TITLE) -> str:
     """One self-contained HTML page."""
     examples = list(_examples(report))
     return render(
