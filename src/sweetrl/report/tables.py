@@ -15,10 +15,9 @@ def table(contents: Table) -> Markup:
     ]
     return element(
         "div",
-        element(
-            "table", element("thead", element("tr", *headings)), element("tbody", *rows), class_="figures"
-        ),
+        element("table", element("thead", element("tr", *headings)), element("tbody", *rows), class_="texts"),
         class_="scroll",
+        tabindex=0,
     )
 
 
