@@ -29,6 +29,7 @@ of `Episode` or a file. Models, collaborators and critics are objects of yours o
 
 SECTIONS = {
     "Functions": ("sweetrl.api", "sweetrl.models", "sweetrl.seeds"),
+    "Credit for logs": ("sweetrl.evaluation", "sweetrl.domains.logged"),
     "Dialogues": ("sweetrl.dialogue",),
     "Domains": ("sweetrl.domains", "sweetrl.settings"),
     "Interfaces": ("sweetrl.protocols",),

@@ -298,3 +298,32 @@ def test_the_example_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("Metric(name='success'")
     assert (tmp_path / "policy/model.safetensors").exists()
+
+
+# ---------------------------------------------------------------- credit for logs
+
+
+def test_a_log_of_chats_gets_credit_in_a_few_lines() -> None:
+    report = sweetrl.credit_logs(CHECKOUT / "examples/chats.jsonl", model="words")
+    assert report.is_better_than_chance
+    assert "ticket" in report.worst_turns[0].said
+    page = sweetrl.credit_page(report, title="My chats")
+    assert "My chats" in page
+    assert report.worst_turns[0].dialogue in page
+
+
+def test_a_critic_of_ones_own_credits_a_log() -> None:
+    report = sweetrl.credit_logs(CHECKOUT / "examples/chats.jsonl", "length")
+    assert report.auc is None
+    assert [each.turn for each in report.credit[:2]] == [0, 1]
+    assert all(each.advantage == -len(turn_of(report, each)) / 1000 for each in report.credit)
+
+
+def turn_of(report: sweetrl.CreditReport, credit: sweetrl.TurnCredit) -> str:
+    [dialogue] = [each for each in report.dialogues if each.episode.id == credit.episode_id]
+    return dialogue.episode.turns[credit.turn].said
+
+
+def test_a_log_without_references_refuses_a_critic_that_needs_them() -> None:
+    with pytest.raises(sweetrl.UsageError, match="has no reference"):
+        sweetrl.credit_logs(CHECKOUT / "examples/chats.jsonl", "scripted:overlap")

@@ -31,6 +31,7 @@ PAGES = {
 
 RUN_ELSEWHERE = {
     "README.md": "tests/test_api.py",
+    "docs/credit-your-logs.md": "tests/cli/test_credit_command.py",
     "docs/dialogues.md": "tests/dialogue/test_documentation.py",
     "docs/domains.md": "tests/domains/test_registry.py",
     "docs/report.md": "tests/report/test_documentation.py",

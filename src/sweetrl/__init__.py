@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from sweetrl.api import (
         credit,
         credit_async,
+        credit_logs,
+        credit_logs_async,
+        credit_page,
         load_agent,
         load_collaborator,
         load_critic,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from sweetrl.domains.backend.secret import BackendSecret
     from sweetrl.domains.domain import Domain, Labels, Prompts
     from sweetrl.domains.frontend.secret import FrontendSecret
+    from sweetrl.domains.logged import LoggedDialogue
     from sweetrl.domains.registry import find_domain, use_domain
     from sweetrl.domains.scoring import plain_scoring
     from sweetrl.errors import (
@@ -56,6 +60,7 @@ if TYPE_CHECKING:
         UsageError,
         WordsError,
     )
+    from sweetrl.evaluation.turning_points import CreditReport, Habit, WorstTurn
     from sweetrl.models import open_model
     from sweetrl.prompts import Prompt
     from sweetrl.protocols import (
@@ -118,6 +123,7 @@ __all__ = [
     "Completion",
     "Conclusion",
     "ConfigError",
+    "CreditReport",
     "DataError",
     "Dialogue",
     "Domain",
@@ -126,7 +132,9 @@ __all__ = [
     "EpisodePair",
     "Failure",
     "FrontendSecret",
+    "Habit",
     "Labels",
+    "LoggedDialogue",
     "Message",
     "Metric",
     "MissingExtra",
@@ -176,9 +184,13 @@ __all__ = [
     "UsageError",
     "Verdict",
     "WordsError",
+    "WorstTurn",
     "__version__",
     "credit",
     "credit_async",
+    "credit_logs",
+    "credit_logs_async",
+    "credit_page",
     "derive_seed",
     "digest",
     "find_domain",
@@ -221,6 +233,8 @@ _HOMES = (
     "dialogue.collaborators",
     "dialogue.rules",
     "dialogue.dialogue",
+    "domains.logged",
+    "evaluation.turning_points",
 )
 """Where public names live; the first module that has one is its home."""
 

@@ -30,6 +30,7 @@ from sweetrl.protocols import Agent, Collaborator, Scorer, TurnCritic
 from sweetrl.types import Episode, RunMetrics, Sampling, Shot, Task, TurnCredit, Verdict
 
 if TYPE_CHECKING:
+    from sweetrl.evaluation.turning_points import CreditReport
     from sweetrl.sandbox import Result
 
 Tasks = str | Path | Iterable[Task]
@@ -175,6 +176,61 @@ async def credit_async(
 
 
 credit = _plain(credit_async)
+
+
+async def credit_logs_async(
+    path: str | Path,
+    critic: str | TurnCritic | None = None,
+    *,
+    model: str = "mini",
+    tasks: Tasks | None = None,
+    verdicts: Iterable[Verdict] = (),
+    outcome_field: str | None = None,
+    success_at: float = 1.0,
+    seed: int = 0,
+    concurrency: int = 8,
+) -> "CreditReport":
+    """Which turns of a log earned or lost the outcome: of chats as you have them, published dialogues or our episodes.
+
+    Without a `critic` one is learned from the outcomes, reading turns with `model` (`mini`, `hf:PATH_OR_ID`, or `words`
+    alone); no dialogue is credited by a fit that saw its outcome. `tasks` and `verdicts` belong to episodes of ours.
+    """
+    from sweetrl.candidates.credit import credit_turns
+    from sweetrl.critics.learned import learn_credit
+    from sweetrl.domains.logged import read_logged, refuse_without_outcomes, refuse_without_references
+    from sweetrl.evaluation.turning_points import CreditReport
+
+    known = None if tasks is None else {task.id: task for task in load_tasks(tasks)}
+    given = {each.episode_id: each for each in verdicts}
+    found = read_logged(
+        Path(path), tasks=known, verdicts=given, outcome_field=outcome_field, success_at=success_at
+    )
+    if critic is None:
+        refuse_without_outcomes(found, Path(path), outcome_field)
+        learned = await asyncio.to_thread(learn_credit, found, model, seed=seed)
+        return CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads)
+    if isinstance(critic, str):
+        refuse_without_references(found, Path(path), critic)
+    labels = {each.episode.id: each.label for each in found}
+    async with _models() as models:
+        opened = _critic(critic, models)
+        pairs = ((each.task, each.episode) for each in found)
+        ranked = credit_turns(pairs, opened, concurrency=concurrency, labels=labels)
+        async with aclosing(ranked):
+            credited = [each async for each in ranked]
+    order = {each.episode.id: number for number, each in enumerate(found)}
+    credited.sort(key=lambda each: (order[each.episode_id], each.turn))
+    return CreditReport(found, credited, opened.name)
+
+
+credit_logs = _plain(credit_logs_async)
+
+
+def credit_page(report: "CreditReport", *, title: str = "Which turn broke the conversation") -> str:
+    """What `credit_logs` found as one HTML page: the turns that hurt most, what successes do, and every dialogue."""
+    from sweetrl.report.credit_page import credit_page as page_of
+
+    return page_of(report, title=title)
 
 
 def train(algorithm: str, *, model: str, output: str | Path, **settings: Any) -> Path:

@@ -118,7 +118,7 @@ def test_a_bad_chat_is_one_line_and_exit_code_2(sweetrl: Sweetrl, tmp_path: Path
     ended = sweetrl("episodes", "import", log, "-o", tmp_path / "run")
     assert ended.code == 2
     [line] = ended.err.strip().splitlines()
-    assert f"{log}:2: not a chat" in line
+    assert f"{log}:2: messages: the assistant says nothing" in line
 
 
 def test_a_domain_that_is_not_installed_is_named_with_the_next_step(sweetrl: Sweetrl, tmp_path: Path) -> None:

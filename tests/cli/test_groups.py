@@ -48,7 +48,7 @@ def test_every_option_that_may_be_left_out_shows_its_default(path: str) -> None:
     command = COMMANDS[path]
     context = typer.Context(command, info_name=path)
     optional = [each for each in command.params if isinstance(each, TyperOption) and not each.required]
-    valued = [each for each in optional if not each.is_flag]
+    valued = [each for each in optional if not each.is_flag and not each.hidden]
     assert [each.name for each in valued if "default: " not in each.get_help_record(context)[1]] == []
     # A flag without an opposite is off unless it is given.
     switched_on = [

@@ -411,7 +411,8 @@ def test_published_dialogues_bring_their_tasks(sweetrl: Sweetrl, tmp_path: Path)
 
 def test_episodes_of_ours_need_their_tasks(sweetrl: Sweetrl, episodes: Path, tmp_path: Path) -> None:
     ended = sweetrl("credit", "--dialogues", episodes, "--critic", "scripted:overlap", "-o", tmp_path / "c")
-    assert (ended.code, "give those with --tasks" in ended.err) == (2, True)
+    assert (ended.code, "has no reference, which the critic scripted:overlap needs" in ended.err) == (2, True)
+    assert "--tasks for episodes of ours" in ended.err
 
 
 # ---------------------------------------------------------------- best of n

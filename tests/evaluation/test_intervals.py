@@ -7,7 +7,7 @@ from scipy.stats import binomtest, bootstrap, norm
 from scipy.stats import t as student
 
 from sweetrl.evaluation import intervals
-from sweetrl.evaluation.intervals import clustered_mean, clustered_share, proportion
+from sweetrl.evaluation.intervals import area_under_curve, clustered_mean, clustered_share, proportion
 from sweetrl.types import Metric
 
 
@@ -185,3 +185,24 @@ def test_a_rounding_error_is_no_spread():
 def test_shares_of_single_items_are_independent_trials_and_others_are_not():
     assert clustered_share("p", [1, 0, 1, 0], [1, 1, 1, 0]) == proportion("p", 2, 3)
     assert clustered_share("p", [2, 0, 1], [2, 2, 2]) == clustered_mean("p", [2, 0, 1], [2, 2, 2])
+
+
+def test_the_area_under_the_curve_is_the_share_of_pairs_in_order() -> None:
+    metric = area_under_curve([0.9, 0.4, 0.4, 0.1], [True, True, False, False])
+    assert metric.value == pytest.approx((1 + 1 + 0.5 + 1) / 4)
+    assert metric.low is not None
+    assert metric.high is not None
+    assert metric.low <= metric.value <= metric.high
+    assert metric.count == 4
+
+
+def test_scores_that_mean_nothing_have_an_interval_around_a_half() -> None:
+    rng = np.random.default_rng(0)
+    metric = area_under_curve(rng.normal(size=200), [each % 2 == 0 for each in range(200)])
+    assert metric.low is not None
+    assert metric.high is not None
+    assert metric.low < 0.5 < metric.high
+
+
+def test_one_kind_of_outcome_has_no_area() -> None:
+    assert area_under_curve([1.0, 2.0], [True, True]).value is None

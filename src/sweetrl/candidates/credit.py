@@ -1,7 +1,9 @@
 """Credit for the turns of stored dialogues: which of them earned the outcome, in a critic's eyes."""
 
 import math
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+
+from msgspec.structs import replace
 
 from sweetrl.candidates.rank import judged
 from sweetrl.candidates.sample import StoredTurn, stored_turns
@@ -17,8 +19,12 @@ async def credit_turns(
     *,
     concurrency: int = 8,
     skip: Callable[[str], bool] = lambda _: False,
+    labels: Mapping[str, str] | None = None,
 ) -> AsyncGenerator[TurnCredit]:
-    """An advantage for each turn, as they come, and one for each token if the critic can tell them apart."""
+    """An advantage for each turn, as they come, and one for each token if the critic can tell them apart.
+
+    `labels`: how people call the dialogues, by episode id; records name dialogue and turn that way, too.
+    """
 
     async def credit(judging: tuple[Task, StoredTurn]) -> TurnCredit:
         task, stored = judging
@@ -35,7 +41,8 @@ async def credit_turns(
         if not skip(stored.id)
     )
     async for credited in as_finished(missing, credit, concurrency=concurrency):
-        yield credited
+        label = None if labels is None else labels.get(credited.episode_id)
+        yield credited if label is None else replace(credited, dialogue=label, number=credited.turn + 1)
 
 
 async def _judge(

@@ -1,9 +1,8 @@
-"""`sweetrl credit`: which turns of stored dialogues earned the outcome, in a critic's eyes."""
+"""`sweetrl credit`: which turns of dialogues earned or lost the outcome."""
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -11,18 +10,24 @@ from rich.text import Text
 
 from sweetrl import interrupts
 from sweetrl.candidates.credit import credit_turns
-from sweetrl.candidates.sample import stored_turns
 from sweetrl.cli import console, inputs
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
-from sweetrl.cli.filling import Tally, fill, open_output, opened_models
-from sweetrl.cli.options import OutputOption
+from sweetrl.cli.filling import Tally, fill, fill_at_once, open_output, opened_models
+from sweetrl.critics.learned import learn_credit
 from sweetrl.critics.opening import Judging, open_with_models
-from sweetrl.domains.dialogues import IMPORTED, read_dialogues, read_episodes
+from sweetrl.domains.logged import (
+    LoggedDialogue,
+    read_logged,
+    refuse_without_outcomes,
+    refuse_without_references,
+)
 from sweetrl.errors import UsageError
-from sweetrl.records import read_records
-from sweetrl.settings import CriticChoice
-from sweetrl.types import Episode, Task, TokenCredit, TurnCredit
+from sweetrl.evaluation.turning_points import CreditReport
+from sweetrl.records import read_records, unreadable, write_atomically
+from sweetrl.report.credit_page import believed, credit_page
+from sweetrl.settings import CreditSettings
+from sweetrl.types import TokenCredit, TurnCredit, Verdict
 
 GradingPrompt = Annotated[
     Path | None,
@@ -30,19 +35,34 @@ GradingPrompt = Annotated[
 ]
 SAID_CHARACTERS = 100
 """How much of a turn a table shows."""
+WORST = 12
+"""Rows of the table of worst turns; the page has them all."""
 
 
 def credit(
-    dialogues: Annotated[
-        Path, typer.Option("--dialogues", metavar="DIALOGUES", help="Published dialogues, or our episodes.")
-    ],
-    output: OutputOption,
-    settings: CriticChoice,
+    log: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIALOGUES", help="Chats, published dialogues or our episodes, as JSON."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="The file to write.", show_default="NAME.credit.jsonl"
+        ),
+    ] = None,
+    settings: CreditSettings = CreditSettings(),  # noqa: B008  frozen
     *,
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Learn a critic from the outcomes of the dialogues themselves.")
+    ] = False,
+    dialogues: Annotated[Path | None, typer.Option("--dialogues", hidden=True)] = None,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     tasks: Annotated[
         str | None,
-        typer.Option("--tasks", metavar="TASKS", help="The tasks; published dialogues carry their own."),
+        typer.Option("--tasks", metavar="TASKS", help="The tasks of our episodes; others carry their own."),
+    ] = None,
+    verdicts: Annotated[
+        Path | None, typer.Option("--verdicts", metavar="VERDICTS", help="The outcomes of our episodes.")
     ] = None,
     show: Annotated[int, typer.Option("--show", min=0, help="How many dialogues to show.")] = 3,
     tokens: Annotated[
@@ -54,89 +74,172 @@ def credit(
 ) -> None:
     """Tell which turns of dialogues earned or lost the outcome.
 
-    Each turn gets an advantage, and each token where the critic can tell. An advantage above zero brought the dialogue
-    closer to the reference, one below led it astray. Rerun the same command to do what is missing or failed.
+    Takes chat logs as they are: OpenAI messages, ShareGPT conversations, published ColBench dialogues, our episodes.
+    Without --critic the outcomes of the dialogues teach one (--learn); a dialogue is never credited by a fit that
+    saw its outcome. Writes an advantage for each turn to FILE, and a page beside it. An advantage above zero
+    helped, one below hurt. Rerun the same command to do what is missing or failed.
 
     Example:
-        sweetrl credit --dialogues run/episodes.jsonl --tasks mini-backend:train:20 --critic zero:mini -o credit.jsonl
+        sweetrl credit examples/chats.jsonl --learn -o credit.jsonl
     """
-    source = _Dialogues(dialogues, tasks)
-    judging = Judging(grading=judge_prompt, telling=inputs.path_of(settings.critic_prompt))
-    tally = interrupts.run(_credit, source, settings, judging, output, quiet=quiet)
-    if not json:
-        for table in _tables(source, output, show, tokens=tokens):
-            console.results().print(table)
+    path = _only(log, dialogues)
+    target = output or Path(f"{path.stem}.credit.jsonl")
+    page = target.with_suffix(".html")
+    _refuse_foreign(page)
+    known = inputs.tasks_or_none(tasks)
+    found = read_logged(
+        path,
+        tasks=known,
+        verdicts=None
+        if verdicts is None
+        else {each.episode_id: each for each in read_records(verdicts, Verdict)},
+        outcome_field=settings.outcome_field,
+        success_at=settings.success_at,
+    )
+    config = {"dialogues": inputs.fingerprint(path)}
+    if known is not None:
+        config["tasks"] = inputs.fingerprint_of_tasks(known.values())
+    if settings.critic is None or learn:
+        tally, report = _learned(path, found, settings, target, config, learn=learn, quiet=quiet)
+    else:
+        judging = Judging(grading=judge_prompt, telling=inputs.path_of(settings.critic_prompt))
+        tally = interrupts.run(_asked, path, found, settings, judging, target, config, quiet=quiet)
+        report = CreditReport(found, _stored(target), settings.critic)
+    write_atomically(page, credit_page(report).encode("utf-8", "replace"))
+    if json:
+        tally.extra |= _as_json(report, page)
+    else:
+        _print(report, show, tokens=tokens)
+        console.results().print(Text(f"Turn by turn: {page}"), soft_wrap=True)
     tally.report(json=json, quiet=quiet)
 
 
-class _Dialogues:
-    """The dialogues of a file, each with its task; read anew each time, so that none is held in memory."""
-
-    def __init__(self, path: Path, source: str | None) -> None:
-        self.path = path
-        self._tasks = inputs.tasks_or_none(source)
-
-    def __iter__(self) -> Iterator[tuple[Task, Episode]]:
-        if self._tasks is None:
-            self._refuse_ours()
-            yield from read_dialogues(self.path)
-        else:
-            for episode in inputs.each_episode(self.path, self._tasks):
-                yield self._tasks[episode.task_id], episode
-
-    def _refuse_ours(self) -> None:
-        first = next(read_episodes(self.path))
-        if not first.extra.keys() & IMPORTED:
-            raise UsageError(f"{self.path}: its episodes do not carry their tasks; give those with --tasks")
-
-    def fingerprint(self) -> dict[str, str]:
-        """What of them shapes an advantage."""
-        given = {} if self._tasks is None else {"tasks": inputs.fingerprint_of_tasks(self._tasks.values())}
-        return {"dialogues": inputs.fingerprint(self.path), **given}
+def _only(log: Path | None, dialogues: Path | None) -> Path:
+    """The one file that was named, by its place or by the option that used to name it."""
+    if (log is None) == (dialogues is None):
+        raise UsageError("which dialogues? name one file: sweetrl credit chats.jsonl")
+    return log or dialogues or Path()
 
 
-async def _credit(
-    dialogues: _Dialogues, settings: CriticChoice, judging: Judging, output: Path, *, quiet: bool
+def _refuse_foreign(page: Path) -> None:
+    """Stop before any work if the page would replace a file of somebody else."""
+    try:
+        if page.exists() and b"Written by sweetrl" not in page.read_bytes():
+            raise UsageError(f"{page}: exists and is not a page of sweetrl; choose another output with -o")
+    except OSError as error:
+        raise unreadable(page, error) from error
+
+
+def _learned(
+    path: Path,
+    found: list[LoggedDialogue],
+    settings: CreditSettings,
+    target: Path,
+    config: dict[str, str],
+    *,
+    learn: bool,
+    quiet: bool,
+) -> tuple[Tally, CreditReport]:
+    """Credit by a critic that the dialogues themselves teach."""
+    if learn and settings.critic is not None:
+        raise UsageError(
+            f"--learn makes a critic of its own; leave out --learn or --critic {settings.critic}"
+        )
+    refuse_without_outcomes(found, path, settings.outcome_field)
+    learned = learn_credit(found, settings.model, seed=settings.seed)
+    tally = Tally(target, "turns")
+    with open_output(
+        target, TurnCredit, command="credit", config={**config, "critic": learned.critic}, quiet=quiet
+    ) as log:
+        fill_at_once(log, learned.credit, tally, quiet=True)
+    return tally, CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads)
+
+
+async def _asked(
+    path: Path,
+    found: list[LoggedDialogue],
+    settings: CreditSettings,
+    judging: Judging,
+    target: Path,
+    config: dict[str, str],
+    *,
+    quiet: bool,
 ) -> Tally:
-    total = sum(1 for _ in stored_turns(episode for _, episode in dialogues))
-    tally = Tally(output, "turns")
+    """Credit by a critic that exists."""
+    tally = Tally(target, "turns")
+    labels = {each.episode.id: each.label for each in found}
     async with opened_models(tally) as models:
-        critic = open_with_models(settings.critic, models, judging)
-        config = {**dialogues.fingerprint(), "critic": critic.name}
-        with open_output(output, TurnCredit, command="credit", config=config, quiet=quiet) as log:
-            credited = credit_turns(dialogues, critic, concurrency=settings.concurrency, skip=log.has)
+        critic = open_with_models(settings.critic or "", models, judging)
+        refuse_without_references(found, path, settings.critic or "")
+        with open_output(
+            target, TurnCredit, command="credit", config={**config, "critic": critic.name}, quiet=quiet
+        ) as log:
+            pairs = ((each.task, each.episode) for each in found)
+            credited = credit_turns(
+                pairs, critic, concurrency=settings.concurrency, skip=log.has, labels=labels
+            )
+            total = sum(len(each.episode.turns) for each in found)
             await fill(log, credited, tally, total=total, quiet=quiet)
     return tally
+
+
+def _stored(path: Path) -> list[TurnCredit]:
+    return sorted(read_records(path, TurnCredit), key=lambda each: (each.episode_id, each.turn))
+
+
+def _as_json(report: CreditReport, page: Path) -> dict[str, Any]:
+    return {
+        "critic": report.critic,
+        "auc": report.auc,
+        "better_than_chance": report.is_better_than_chance,
+        "worst_turns": report.worst_turns,
+        "habits": list(report.habits),
+        "page": str(page),
+    }
 
 
 # ---------------------------------------------------------------- showing
 
 
-def _tables(dialogues: _Dialogues, output: Path, count: int, *, tokens: bool) -> Iterator[Table]:
-    """One table for each of the first dialogues, and one over all of them."""
-    shown = {episode.id: episode for _, episode in islice(dialogues, count)}
-    by_episode: dict[str, list[TurnCredit]] = {name: [] for name in shown}
-    means = _Means()
-    for credited in read_records(output, TurnCredit):
-        means.add(credited)
-        if credited.episode_id in by_episode:
-            by_episode[credited.episode_id].append(credited)
-    for name, turns in by_episode.items():
-        if turns:
-            yield _dialogue_table(shown[name], sorted(turns, key=lambda each: each.turn), tokens=tokens)
-    yield means.table()
+def _print(report: CreditReport, count: int, *, tokens: bool) -> None:
+    screen = console.results()
+    own: dict[str, list[TurnCredit]] = {}
+    for each in report.credit:
+        own.setdefault(each.episode_id, []).append(each)
+    for dialogue in _first(report, count):
+        if dialogue.episode.id in own:
+            screen.print(_dialogue_table(dialogue, own[dialogue.episode.id], tokens=tokens))
+    screen.print(_means(report.credit))
+    if report.worst_turns:
+        screen.print(_worst_table(report))
+    if report.habits:
+        screen.print(_habit_table(report))
+    for line in report.summary:
+        style = "bold yellow" if line.startswith("WARNING") else ""
+        screen.print(Text(console.printable(line), style=style))
 
 
-def _dialogue_table(episode: Episode, turns: Sequence[TurnCredit], *, tokens: bool) -> Table:
-    table = Table("turn", "advantage", "", "what the agent said", title=Text(console.printable(episode.id)))
-    scale = max((abs(each.advantage) for each in turns if each.advantage is not None), default=0.0)
-    for each in turns:
-        said = episode.turns[each.turn].said
-        excerpt = Text(console.printable(said)[:SAID_CHARACTERS])
-        words = _coloured(each.tokens) if tokens and each.tokens is not None else excerpt
-        number = "failed" if each.advantage is None else f"{each.advantage:+.4f}"
-        table.add_row(str(each.turn + 1), number, _bar(each.advantage, scale), words)
+def _first(report: CreditReport, count: int) -> Sequence[LoggedDialogue]:
+    """The dialogues to show: those that failed worst, if outcomes are known, or else the first."""
+    if report.auc is None:
+        return report.dialogues[:count]
+    by_id = {each.episode.id: each for each in report.dialogues}
+    return [by_id[each.episode_id] for each in report.worst_turns[:count]]
+
+
+def _dialogue_table(each: LoggedDialogue, turns: Sequence[TurnCredit], *, tokens: bool) -> Table:
+    table = Table("turn", "advantage", "", "what the agent said", title=Text(console.printable(each.label)))
+    scale = max((abs(one.advantage) for one in turns if one.advantage is not None), default=0.0)
+    for one in turns:
+        excerpt = _excerpt(each.episode.turns[one.turn].said)
+        words = _coloured(one.tokens) if tokens and one.tokens is not None else excerpt
+        number = "failed" if one.advantage is None else f"{one.advantage:+.4f}"
+        table.add_row(str(one.turn + 1), number, _bar(one.advantage, scale), words)
     return table
+
+
+def _excerpt(said: str) -> Text:
+    return Text(console.printable(said)[:SAID_CHARACTERS])
 
 
 def _bar(advantage: float | None, scale: float) -> Text:
@@ -157,19 +260,33 @@ def _coloured(tokens: Sequence[TokenCredit]) -> Text:
     return text
 
 
-class _Means:
+def _means(credit: Iterable[TurnCredit]) -> Table:
     """The mean advantage of each turn number."""
+    sums: dict[int, list[float]] = {}
+    for each in credit:
+        if each.advantage is not None:
+            sums.setdefault(each.turn, []).append(each.advantage)
+    table = Table("turn", "mean advantage", "dialogues", title="All dialogues")
+    for turn, advantages in sorted(sums.items()):
+        table.add_row(str(turn + 1), f"{sum(advantages) / len(advantages):+.4f}", str(len(advantages)))
+    return table
 
-    def __init__(self) -> None:
-        self._sums: dict[int, tuple[float, int]] = {}
 
-    def add(self, credited: TurnCredit) -> None:
-        if credited.advantage is not None:
-            total, count = self._sums.get(credited.turn, (0.0, 0))
-            self._sums[credited.turn] = (total + credited.advantage, count + 1)
+def _worst_table(report: CreditReport) -> Table:
+    more = len(report.worst_turns) - WORST
+    table = Table("dialogue", "turn", "advantage", "among all turns", "what the agent said")
+    table.title, table.caption = "The turn that hurt most", f"{more} more on the page" if more > 0 else None
+    for each in report.worst_turns[:WORST]:
+        place, why = f"{each.number} of {each.turns}", believed(each, len(report.credit))
+        name, said = Text(console.printable(each.dialogue)), _excerpt(each.said)
+        table.add_row(name, place, f"{each.advantage:+.4f}", why, said)
+    return table
 
-    def table(self) -> Table:
-        table = Table("turn", "mean advantage", "dialogues", title="All dialogues")
-        for turn, (total, count) in sorted(self._sums.items()):
-            table.add_row(str(turn + 1), f"{total / count:+.4f}", str(count))
-        return table
+
+def _habit_table(report: CreditReport) -> Table:
+    table = Table(
+        "phrase", "in successes", "in failures", "p", title="What successes do that failures do not"
+    )
+    for each in report.habits:
+        table.add_row(Text(each.phrase), f"{each.successes:.0%}", f"{each.failures:.0%}", f"{each.p:.1g}")
+    return table

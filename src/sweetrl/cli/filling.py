@@ -24,7 +24,7 @@ from sweetrl.types import CandidateSet, EpisodePair, Failure, TurnCredit, TurnPa
 Record = TypeVar("Record", CandidateSet, EpisodePair, TurnCredit, TurnPair, TurnValues)
 Awaited = TypeVar("Awaited", CandidateSet, TurnCredit, TurnValues)
 """Records that take a model to make, which can break down."""
-Pair = TypeVar("Pair", CandidateSet, EpisodePair, TurnPair)
+Pair = TypeVar("Pair", CandidateSet, EpisodePair, TurnCredit, TurnPair)
 
 
 @dataclass

@@ -22,6 +22,9 @@ from sweetrl.types import Message, Role, Sampling, Task, digest
 ROUNDS = 2
 """Each candidate meets twice as many others: 16 candidates take 64 requests, all against all would take 240."""
 
+NOT_WRITTEN_DOWN = "(Nobody wrote it down: judge by the request and the conversation.)"
+"""In place of a reference that there is not."""
+
 _COMPARED, _GRADED = ("first", "second"), ("output",)
 """Fields that a prompt must have."""
 _CONTEXT = ("problem_description", "hidden_information", "dialogue_history")
@@ -58,6 +61,8 @@ class JudgeCritic:
         self._comparing.check(needed=_COMPARED, offered=[*_COMPARED, *_CONTEXT])
         self._grading = grading or prompts.load("judge-grade")
         self._grading.check(needed=_GRADED, offered=[*_GRADED, *_CONTEXT])
+        self._grading_open = grading or prompts.load("judge-grade-open")
+        """For tasks without a reference."""
         own = [
             f" by {each.source} {digest(each.text)[:8]}" for each in (comparing, grading) if each is not None
         ]
@@ -93,7 +98,8 @@ class JudgeCritic:
         return parse_preference(await self._ask(self._comparing, task, history, first=first, second=second))
 
     async def _grade(self, task: Task, history: Sequence[Message], output: str) -> float:
-        grade = parse_grade(await self._ask(self._grading, task, history, output=output))
+        prompt = self._grading if reference_text(task) else self._grading_open
+        grade = parse_grade(await self._ask(prompt, task, history, output=output))
         if grade is None:
             raise ModelError(f"{self.name}: its grade of a turn could not be read", kind="unreadable")
         return grade
@@ -101,7 +107,7 @@ class JudgeCritic:
     async def _ask(self, prompt: Prompt, task: Task, history: Sequence[Message], **material: str) -> str:
         fields = {
             "problem_description": task.request,
-            "hidden_information": reference_text(task),
+            "hidden_information": reference_text(task) or NOT_WRITTEN_DOWN,
             "dialogue_history": _transcript(history),
             **material,
         }

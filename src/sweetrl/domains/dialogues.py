@@ -16,10 +16,11 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sweetrl.domains import colbench
 from sweetrl.domains.chat import logs
+from sweetrl.domains.chat.files import Entry, entries, is_messages
 from sweetrl.domains.registry import reference_text
 from sweetrl.errors import DataError
 from sweetrl.outputs import ANSWER_MARKER, find_page
-from sweetrl.records import IdSet, LineDecoder, read_lines
+from sweetrl.records import IdSet, LineDecoder
 from sweetrl.types import (
     Ending,
     Episode,
@@ -33,8 +34,6 @@ from sweetrl.types import (
 
 PUBLISHED = "published"
 """Name of agent and collaborator in imported dialogues, which do not say, and of their part of `extra`."""
-IMPORTED = {PUBLISHED, logs.LOG}
-"""In `extra` of episodes that were not rolled out here: one of these."""
 
 _UNESCAPED = "unescaped"
 """In `extra` of an episode that came from a line with characters beyond ASCII."""
@@ -72,12 +71,12 @@ def read_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator
     decode = LineDecoder(Episode, path)
     for line in _told_apart(path):
         if line.foreign is not None:
-            task = line.task()
-            yield line.episode(task if known is None else known.match(task, path, line.number), attempts)
+            task, number = line.task(), line.entry.number
+            yield line.episode(task if known is None else known.match(task, path, number), attempts)
             continue
-        episode = decode(line.number, line.raw)
+        episode = decode(line.entry.number, line.entry.raw)
         if known is not None and not known.has(episode.task_id):
-            raise DataError(_unknown(f"the task {episode.task_id}"), path=path, line=line.number)
+            raise DataError(_unknown(f"the task {episode.task_id}"), path=path, line=line.entry.number)
         yield episode
 
 
@@ -90,44 +89,55 @@ def distinct_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iter
         yield episode
 
 
-def read_dialogues(path: Path) -> Iterator[tuple[Task, Episode]]:
-    """The dialogues of a published file or a chat log, each with the task that it carries."""
+def read_dialogues(
+    path: Path, outcome_field: str | None = None, *, without_tasks: bool = False
+) -> Iterator[tuple[Task, Episode]]:
+    """The dialogues of a published file or a chat log, each with the task that it carries.
+
+    With `without_tasks` episodes of ours are taken, too: what is known of their tasks is the request.
+    """
     attempts: Counter[str] = Counter()
-    for line in _told_apart(path):
-        if line.foreign is None:
-            raise DataError(
-                "not a published dialogue or a chat: it has no dialogue_history and no messages",
-                path=path,
-                line=line.number,
-            )
-        task = line.task()
-        yield task, line.episode(task, attempts)
+    decode = LineDecoder(Episode, path)
+    for line in _told_apart(path, outcome_field):
+        if line.foreign is not None:
+            task = line.task()
+            yield task, line.episode(task, attempts)
+        elif without_tasks:
+            episode = decode(line.entry.number, line.entry.raw)
+            yield logs.bare_task(episode), episode
+        else:
+            raise line.entry.complaint("not a published dialogue or a chat, which carry their tasks")
 
 
 class _Probe(Struct):
     dialogue_history: Raw | UnsetType = UNSET
-    messages: Raw | UnsetType = UNSET
+    schema: Raw | UnsetType = UNSET
+    task_id: Raw | UnsetType = UNSET
 
 
-def _told_apart(path: Path) -> "Iterator[_Line]":
-    probe, decode = LineDecoder(_Probe, path), LineDecoder(dict[str, Any], path)
-    empty = True
-    for number, raw in read_lines(path):
-        empty = False
-        keys = probe(number, raw)
-        ours = keys.dialogue_history is UNSET and keys.messages is UNSET
-        yield _Line(path, number, raw, None if ours else decode(number, raw), keys.messages is not UNSET)
-    if empty:
-        raise DataError("has no records", path=path)
+def _told_apart(path: Path, outcome_field: str | None = None) -> "Iterator[_Line]":
+    probe, decode = LineDecoder(_Probe, path), LineDecoder[Any](Any, path)
+    for entry in entries(path):
+        is_object = entry.raw.lstrip().startswith(b"{")
+        keys = probe(entry.number, entry.raw) if is_object else _Probe()
+        if keys.dialogue_history is UNSET and (keys.schema is not UNSET or keys.task_id is not UNSET):
+            yield _Line(entry, None)
+            continue
+        found = decode(entry.number, entry.raw)
+        if is_messages(found):
+            found = {"messages": found}
+        is_chat = isinstance(found, dict) and any(name in found for name in logs.MESSAGES)
+        if not is_chat and keys.dialogue_history is UNSET:
+            raise entry.wrong_shape(found)
+        yield _Line(entry, found, is_chat, outcome_field)
 
 
 class _Line(NamedTuple):
-    path: Path
-    number: int
-    raw: bytes
+    entry: Entry
     foreign: dict[str, Any] | None
     """Its content, if it is not one of our records."""
-    is_chat: bool
+    is_chat: bool = False
+    outcome_field: str | None = None
 
     def task(self) -> Task:
         """The task that the line carries."""
@@ -135,11 +145,11 @@ class _Line(NamedTuple):
             return self._chat().task()
         content = (self.foreign or {}).get("task")
         if not isinstance(content, dict):
-            raise self._complaint("the dialogue has no task: an object was expected")
+            raise self.entry.complaint("the dialogue has no task: an object was expected")
         try:
             task = colbench.parse_task(content, position_id=_UNNAMED, split="", ascii_only=True)
         except msgspec.ValidationError as error:
-            raise self._complaint(f"task: {_one_line(error)}") from None
+            raise self.entry.complaint(f"task: {_one_line(error)}") from None
         return task if "id" in content else msgspec.structs.replace(task, id=content_id(task))
 
     def episode(self, task: Task, attempts: Counter[str]) -> Episode:
@@ -150,19 +160,16 @@ class _Line(NamedTuple):
             return self._chat().episode(task, attempt)
         try:
             return episode_from_published(
-                self.foreign or {}, task, attempt=attempt, escaped=colbench.is_escaped(self.raw)
+                self.foreign or {}, task, attempt=attempt, escaped=colbench.is_escaped(self.entry.raw)
             )
         except DataError as error:
-            raise self._complaint(str(error)) from None
+            raise self.entry.complaint(str(error)) from None
 
     def _chat(self) -> logs.Spoken:
         try:
-            return logs.read_chat(self.foreign or {})
+            return logs.read_chat(self.foreign or {}, self.outcome_field)
         except DataError as error:
-            raise self._complaint(str(error)) from None
-
-    def _complaint(self, message: str) -> DataError:
-        return DataError(message, path=self.path, line=self.number)
+            raise self.entry.complaint(f"{error}; expected {logs.SHAPE}") from None
 
 
 # ---------------------------------------------------------------- which task
@@ -234,10 +241,13 @@ def episode_from_published(
     )
 
 
-def published_verdict(episode: Episode) -> Verdict | None:
-    """The reward or outcome that an imported dialogue came with, as a verdict; None if it has none."""
+def published_verdict(episode: Episode, success_at: float = 1.0) -> Verdict | None:
+    """The reward or outcome that an imported dialogue came with, as a verdict; None if it has none.
+
+    From `success_at` on it is a success.
+    """
     if logs.LOG in episode.extra:
-        return logs.outcome_verdict(episode)
+        return logs.outcome_verdict(episode, success_at)
     reward = episode.extra.get(PUBLISHED, {}).get("reward")
     if isinstance(reward, bool) or not isinstance(reward, int | float):
         return None
@@ -247,7 +257,7 @@ def published_verdict(episode: Episode) -> Verdict | None:
         scorer=PUBLISHED,
         answer_digest=digest(episode.answer),
         reward=float(reward),
-        success=reward >= 1,
+        success=reward >= success_at,
     )
 
 

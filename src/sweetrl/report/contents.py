@@ -179,6 +179,17 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A table of texts, as a section of its own; left out if it has no rows."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    lead: str = ""
+    """The first sentence of the section."""
+
+
+@dataclass(frozen=True)
 class Provenance:
     """How one file or result came about."""
 
@@ -213,3 +224,5 @@ class ReportContents:
     left_out: int = 0
     """Dialogues that are nowhere on the page."""
     provenance: tuple[Provenance, ...] = ()
+    tables: tuple[Table, ...] = ()
+    """Shown before the example dialogues."""

@@ -8,6 +8,7 @@ import base64
 import hashlib
 from importlib import resources
 
+from sweetrl.report import tables
 from sweetrl.report.contents import Provenance, ReportContents
 from sweetrl.report.dialogues import Setting, dialogues
 from sweetrl.report.markup import Markup, cut, element, excerpt, join
@@ -112,6 +113,7 @@ def _sections(contents: ReportContents) -> list[tuple[str, str, str, Markup]]:
             trainings(contents),
         ),
         ("tasks", "Where runs win and lose" if several else "Task by task", "", tasks(contents, setting)),
+        *tables.sections(contents.tables),
         ("dialogues", "Example dialogues", "", dialogues(contents, setting)),
         ("provenance", "How this was made", "", _provenance(contents.provenance)),
     ]

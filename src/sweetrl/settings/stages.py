@@ -204,6 +204,37 @@ class CriticChoice(Section, frozen=True, kw_only=True):
     concurrency: RankConcurrency = RANK_CONCURRENCY
 
 
+class CreditSettings(Section, frozen=True, kw_only=True):
+    """Who says what the turns of dialogues are worth: of `credit`."""
+
+    critic: Annotated[
+        Name | None,
+        derived(
+            "judge:MODEL, the folder of a trained critic, zero:hf:PATH, value:DIR, scripted:NAME or length.",
+            metavar="CRITIC",
+            default="one that is learned from the outcomes",
+        ),
+    ] = None
+    model: Annotated[
+        Name,
+        derived(
+            "What a learned critic reads turns with: mini, hf:PATH_OR_ID, or words alone.", metavar="MODEL"
+        ),
+    ] = "mini"
+    outcome_field: Annotated[
+        Name | None,
+        derived(
+            "Where a chat has its outcome; metadata.rating is a field in a field.",
+            metavar="NAME",
+            default="outcome, reward or success",
+        ),
+    ] = None
+    success_at: Annotated[float, derived("From which outcome on a chat is a success.")] = 1.0
+    critic_prompt: CriticPrompt = None
+    concurrency: RankConcurrency = RANK_CONCURRENCY
+    seed: Annotated[int, derived("Of the folds that a critic is learned in.")] = 0
+
+
 class RankSettings(CriticChoice, frozen=True, kw_only=True):
     """Who ranks candidates, and how a judge among the critics does it: of `rank`."""
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sweetrl.types.dialogues import Failure, Message, as_given
 from sweetrl.types.digests import digest
@@ -114,6 +114,10 @@ class TurnCredit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tokens: tuple[TokenCredit, ...] | None = None
     """None where the critic judges whole turns only."""
     failure: Failure | None = None
+    dialogue: str | UnsetType = UNSET
+    """How people call the dialogue: its `id` in their log, or its place in it, `#7`."""
+    number: Count | UnsetType = UNSET
+    """The turn as people count it, from 1: on screen and on pages. Left out, as `dialogue`, where nobody asked."""
 
     @property
     def id(self) -> str:

@@ -1,16 +1,20 @@
-"""Chat logs in OpenAI's format as tasks, episodes and verdicts.
+"""Chat logs as people have them, as tasks, episodes and verdicts.
 
     {"messages": [{"role": "user", "content": "..."}, ...], "reference": "...", "outcome": 1, "id": "..."}
 
-`reference` (what a good result looks like), `outcome` (a number, or true and false) and `id` may be missing. Chats with
-the same first message, system message and reference are attempts at one task, so that they can be paired.
+Messages are OpenAI's (`role`, `content`, tool calls and their results) or ShareGPT's (`from`, `value`, under
+`conversations`). The rest may be missing: `reference` or `solution` (what a good result looks like), `outcome`,
+`reward` or `success` (a number, or true and false) and `id`. Other fields are ignored. Chats with the same first
+message, system message and reference are attempts at one task, so that they can be paired.
 """
 
+import json
+import math
+from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import Annotated, Any, Literal
+from typing import Any, NamedTuple
 
-import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from sweetrl.domains.chat.secret import ChatSecret
 from sweetrl.domains.domain import last_message
@@ -21,30 +25,31 @@ LOG = "chat"
 """Name of agent and collaborator in imported chats, and of their part of `extra`."""
 SCORER = "chat-outcome"
 """In verdicts: the outcome came with the chat."""
-_SYSTEM = ("system", "developer")
+MESSAGES = ("messages", "conversations", "conversation")
+"""Fields that hold the messages."""
+OUTCOMES = ("outcome", "reward", "success")
+"""Fields that hold the outcome; the first that is there counts."""
+REFERENCES = ("reference", "solution")
+SHAPE = '{"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}], "outcome": true}'
+"""A chat, for those whose file is something else."""
+ASSISTANT_FIRST = "(The assistant speaks first.)"
+"""The request of a chat that the assistant opens."""
+NOTHING = "(nothing)"
+
+_SYSTEM, _USER, _AGENT = "system", "user", "assistant"
+_SIDES = {
+    **dict.fromkeys(("system", "developer"), _SYSTEM),
+    **dict.fromkeys(("user", "human", "customer"), _USER),
+    **dict.fromkeys(("assistant", "gpt", "chatgpt", "model", "bot", "function_call", "tool_call"), _AGENT),
+    # What a tool gives back is what the assistant hears next, as a reply is.
+    **dict.fromkeys(("tool", "function", "observation", "tool_response", "function_response"), _USER),
+}
+_TOOLS = frozenset(("tool", "function", "observation", "tool_response", "function_response"))
 
 
-class _Part(Struct):
-    type: Literal["text"]
+class _Said(NamedTuple):
+    side: str
     text: str
-
-
-class _ChatMessage(Struct):
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[_Part]
-
-    @property
-    def text(self) -> str:
-        if isinstance(self.content, str):
-            return self.content
-        return "\n".join(part.text for part in self.content)
-
-
-class _Chat(Struct, forbid_unknown_fields=True):
-    messages: Annotated[list[_ChatMessage], Meta(min_length=2)]
-    reference: str = ""
-    outcome: bool | float | None = None
-    id: str | None = None
 
 
 class Spoken(Struct, frozen=True):
@@ -59,7 +64,10 @@ class Spoken(Struct, frozen=True):
 
     def task(self) -> Task:
         """What the chat is about, named by its content."""
-        name = digest("\x1f".join((self.system, self.request, self.reference)))
+        # Chats that the assistant opens alike are not about the same thing: the first reply says what it is.
+        first = self.turns[0].reply if self.request == ASSISTANT_FIRST else None
+        opening = (self.request,) if first is None else (self.request, first.text)
+        name = digest("\x1f".join((self.system, *opening, self.reference)))
         return Task(
             id=f"{LOG}-{name}", domain="chat", request=self.request, secret=ChatSecret(self.reference)
         )
@@ -81,29 +89,32 @@ class Spoken(Struct, frozen=True):
         )
 
 
-def read_chat(fields: dict[str, Any]) -> Spoken:
+def bare_task(episode: Episode) -> Task:
+    """What an episode tells of its task, where that is not at hand: the request."""
+    return Task(id=episode.task_id, domain="chat", request=episode.request or NOTHING, secret=ChatSecret())
+
+
+def read_chat(fields: Mapping[str, Any], outcome_field: str | None = None) -> Spoken:
     """The chat in a line; `DataError` says what is wrong with it."""
-    try:
-        chat = msgspec.convert(fields, _Chat)
-    except msgspec.ValidationError as error:
-        raise DataError(f"not a chat: {' '.join(str(error).split())}") from None
-    told = [message.text for message in chat.messages if message.role in _SYSTEM]
-    spoken = [message for message in chat.messages if message.role not in _SYSTEM]
+    name = next(name for name in MESSAGES if name in fields)
+    said = list(_messages(name, fields[name]))
+    told = [each.text for each in said if each.side == _SYSTEM]
     # Several messages of one side in a row are one turn.
     sides = [
-        (role, "\n\n".join(each.text for each in said)) for role, said in groupby(spoken, lambda m: m.role)
+        (side, "\n\n".join(each.text for each in group))
+        for side, group in groupby((each for each in said if each.side != _SYSTEM), lambda each: each.side)
     ]
-    if not sides or sides[0][0] != "user" or not sides[0][1].strip():
-        raise DataError("not a chat: the first message must be the user's request")
-    if len(sides) < 2:
-        raise DataError("not a chat: the assistant says nothing")
+    if not any(side == _AGENT for side, _ in sides):
+        raise DataError(f"{name}: the assistant says nothing")
+    if sides[0][0] == _AGENT:
+        sides.insert(0, (_USER, ASSISTANT_FIRST))
     return Spoken(
         "\n\n".join(told),
         sides[0][1],
         _turns([text for _, text in sides[1:]]),
-        chat.reference,
-        None if chat.outcome is None else float(chat.outcome),
-        chat.id,
+        _reference(fields),
+        _outcome(fields, outcome_field),
+        None if fields.get("id") is None else str(fields["id"]),
     )
 
 
@@ -115,7 +126,115 @@ def _turns(said: list[str]) -> tuple[Turn, ...]:
     return tuple(Turn(text, text, reply) for text, reply in zip(outputs, padded, strict=True))
 
 
-def outcome_verdict(episode: Episode) -> Verdict | None:
+# ---------------------------------------------------------------- messages
+
+
+def _messages(name: str, found: Any) -> Iterator[_Said]:
+    """What was said, in order; an assistant's message without any content is left out."""
+    if not isinstance(found, list) or not found:
+        raise DataError(f"{name} must be a list of messages, found {kind_of(found)}")
+    for position, message in enumerate(found):
+        where = f"{name}[{position}]"
+        if not isinstance(message, dict):
+            raise DataError(f"{where} must be an object with role and content, found {kind_of(message)}")
+        found_role = message.get("role", message.get("from"))
+        role = found_role.lower() if isinstance(found_role, str) else ""
+        side = _SIDES.get(role)
+        if side is None:
+            raise DataError(
+                f"{where}.role must be user, assistant, system or tool, found {kind_of(found_role)}"
+            )
+        text = _text_of(message, where)
+        if role in _TOOLS:
+            text = f"[{' '.join(['result', *_of_tool(message)])}] {text}"
+        if text.strip() or side == _USER:
+            yield _Said(side, text if text.strip() else NOTHING)
+
+
+def _of_tool(message: Mapping[str, Any]) -> list[str]:
+    name = message.get("name")
+    return ["of", name] if isinstance(name, str) and name else []
+
+
+def _text_of(message: Mapping[str, Any], where: str) -> str:
+    """The content of a message, and the tools that it calls."""
+    content = message.get("content", message.get("value"))
+    calls = message.get("tool_calls") or ([message["function_call"]] if message.get("function_call") else [])
+    if not isinstance(calls, list):
+        raise DataError(f"{where}.tool_calls must be a list, found {kind_of(calls)}")
+    if "content" not in message and "value" not in message and not calls:
+        raise DataError(f"{where} has no content; its fields are {', '.join(map(str, message))}")
+    parts = content if isinstance(content, list) else [] if content is None else [content]
+    return "\n".join([*(_part(part, where) for part in parts), *map(_call, calls)])
+
+
+def _part(part: Any, where: str) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, dict):
+        for key in ("text", "refusal"):
+            if isinstance(part.get(key), str):
+                return str(part[key])
+        return f"[{part.get('type', 'part')}]"
+    raise DataError(f"{where}.content must be text or a list of parts, found {kind_of(part)}")
+
+
+def _call(call: Any) -> str:
+    """A call of a tool, as text."""
+    function = call.get("function", call) if isinstance(call, dict) else {}
+    if not isinstance(function, dict):
+        function = {"name": function}
+    arguments = function.get("arguments", "")
+    shown = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return f"[calls {function.get('name', 'a tool')}({shown})]"
+
+
+# ---------------------------------------------------------------- what else a line says
+
+
+def _reference(fields: Mapping[str, Any]) -> str:
+    for name in REFERENCES:
+        if (found := fields.get(name)) is not None:
+            if not isinstance(found, str):
+                raise DataError(f"{name} must be text, found {kind_of(found)}")
+            return found
+    return ""
+
+
+def _outcome(fields: Mapping[str, Any], named: str | None) -> float | None:
+    for name in OUTCOMES if named is None else (named,):
+        if (found := _at(fields, name)) is not None:
+            if isinstance(found, bool | int | float) and math.isfinite(found):
+                return float(found)
+            raise DataError(f"{name} must be true, false or a number, found {kind_of(found)}")
+    return None
+
+
+def _at(fields: Mapping[str, Any], name: str) -> Any:
+    """The field of a name; `metadata.rating` is `rating` in `metadata`."""
+    if name in fields or "." not in name:
+        return fields.get(name)
+    first, _, rest = name.partition(".")
+    inner = fields.get(first)
+    return _at(inner, rest) if isinstance(inner, dict) else None
+
+
+def kind_of(found: Any) -> str:
+    """What a value is, for a complaint."""
+    if isinstance(found, dict):
+        return (
+            f"an object with the fields {', '.join(map(str, list(found)[:6]))}"
+            if found
+            else "an empty object"
+        )
+    if isinstance(found, list):
+        return "a list" if found else "an empty list"
+    if isinstance(found, str):
+        return f"the text {found[:40]!r}"
+    return {None: "nothing", True: "true", False: "false"}.get(found, f"the number {found}")
+
+
+def outcome_verdict(episode: Episode, success_at: float = 1.0) -> Verdict | None:
     """The outcome that a chat came with, as a verdict; None if it has none."""
     outcome = episode.extra.get(LOG, {}).get("outcome")
     if outcome is None:
@@ -126,5 +245,5 @@ def outcome_verdict(episode: Episode) -> Verdict | None:
         scorer=SCORER,
         answer_digest=digest(episode.answer),
         reward=float(outcome),
-        success=outcome >= 1,
+        success=outcome >= success_at,
     )

@@ -1,0 +1,87 @@
+"""The page of `sweetrl credit`: which turn broke which dialogue, what successes do, and the dialogues turn by turn."""
+
+from collections.abc import Iterator
+
+from sweetrl.domains.registry import reference_text
+from sweetrl.evaluation.turning_points import CreditReport, WorstTurn
+from sweetrl.report.contents import Example, Provenance, ReportContents, Table
+from sweetrl.report.page import render
+from sweetrl.types import TurnCredit
+
+TITLE = "Which turn broke the conversation"
+DIALOGUES = 60
+"""Dialogues that are shown, those that failed worst first."""
+
+
+def credit_page(report: CreditReport, *, title: str = TITLE) -> str:
+    """One self-contained HTML page."""
+    examples = list(_examples(report))
+    return render(
+        ReportContents(
+            title=title,
+            summary="\n\n".join(report.summary),
+            tables=(_worst(report), _habits(report)),
+            examples=tuple(examples[:DIALOGUES]),
+            left_out=max(0, len(examples) - DIALOGUES),
+            provenance=(Provenance(title="credit", facts=(("critic", report.critic),)),),
+        )
+    )
+
+
+def points(advantage: float) -> str:
+    """An advantage as people read it."""
+    return f"{advantage:+.3f}".replace("-", "−")
+
+
+def believed(worst: WorstTurn, turns: int) -> str:
+    """Why a turn is named: its place among all turns."""
+    return f"rank {worst.rank} of {turns}, lower than {worst.lower_than:.0%}"
+
+
+def _worst(report: CreditReport) -> Table:
+    turns = sum(each.advantage is not None for each in report.credit)
+    return Table(
+        title="The turn that hurt most",
+        lead="Of each failed dialogue. Rank and share are among all turns; a turn of low rank is unusual.",
+        headings=("dialogue", "turn", "advantage", "among all turns", "what the assistant said"),
+        rows=tuple(
+            (
+                each.dialogue,
+                f"{each.number} of {each.turns}",
+                points(each.advantage),
+                believed(each, turns),
+                each.said,
+            )
+            for each in report.worst_turns
+        ),
+    )
+
+
+def _habits(report: CreditReport) -> Table:
+    return Table(
+        title="What successes do that failures do not",
+        lead="Phrases of the assistant that go with the outcome, corrected for how many were looked at. "
+        "They go together; that one causes the other is not shown.",
+        headings=("phrase", "in successes", "in failures", "p, corrected"),
+        rows=tuple(
+            (f"“{each.phrase}”", f"{each.successes:.0%}", f"{each.failures:.0%}", f"{each.p:.1g}")
+            for each in report.habits
+        ),
+    )
+
+
+def _examples(report: CreditReport) -> Iterator[Example]:
+    """The dialogues with a worst turn in that order, then the others."""
+    credit: dict[str, list[TurnCredit]] = {}
+    for each in report.credit:
+        credit.setdefault(each.episode_id, []).append(each)
+    place = {each.episode_id: at for at, each in enumerate(report.worst_turns)}
+    ordered = sorted(report.dialogues, key=lambda each: place.get(each.episode.id, len(place)))
+    for dialogue in ordered:
+        yield Example(
+            method=dialogue.label,
+            episode=dialogue.episode,
+            verdict=dialogue.verdict,
+            credit=tuple(sorted(credit.get(dialogue.episode.id, []), key=lambda one: one.turn)),
+            reference=reference_text(dialogue.task) or None,
+        )
