@@ -54,12 +54,15 @@ bench: $(COMPLETE) ## side-by-side measurements, one after the other
 	scripts/install-web-assets
 	set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
 
-docs: $(COMPLETE) ## write the pages that are generated from the code
+docs: $(COMPLETE) ## write the generated pages and pictures, and build the documentation site
 	$(BIN)/python -m sweetrl.cli.reference > docs/cli.md
 	$(BIN)/python scripts/api_reference.py > docs/api.md
+	$(BIN)/python scripts/draw_pictures.py
+	$(BIN)/python scripts/build_site.py
+	@echo "The site: site/index.html"
 
 clean: ## remove what the other commands made
-	rm -rf $(VENV) node_modules build dist quickstart .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) node_modules build dist site quickstart .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -72,5 +75,5 @@ $(LEARNING): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(COMPLETE): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --editable '.[browser,dev,gym,serve,test-train]'
+	$(PIP) --editable '.[browser,dev,docs,gym,serve,test-train]'
 	@touch $(LEARNING) $@

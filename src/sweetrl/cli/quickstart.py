@@ -4,6 +4,9 @@ It runs a study that ships with the package and says in plain words what is goin
 """
 
 import json as json_text
+import shlex
+import shutil
+import sys
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -67,7 +70,8 @@ def quickstart(
     Example:
         sweetrl quickstart --fast -o quickstart
     """
-    study = _study(output, _variant(fast=fast, full=full), seed)
+    variant = _variant(fast=fast, full=full)
+    study = _study(output, variant, seed)
     planned = plan(study)
     fresh = _run(study, planned, jobs, quiet=quiet or json)
     results = _results(study, planned, fresh=fresh, quiet=quiet or json)
@@ -81,6 +85,9 @@ def quickstart(
         for line in caveats(results):
             typer.echo(line)
         typer.echo(f"Report: {report}")
+        if not quiet:
+            for line in next_steps(study, results.tasks, shipped(RECIPES[variant])):
+                console.note(line)
 
 
 def _run(study: Study, planned: Plan, jobs: int | None, *, quiet: bool) -> bool:
@@ -171,6 +178,33 @@ def caveats(results: "StudyResults") -> Iterator[str]:
     ]
     if level:
         yield f"Not told apart by this run (the interval of the difference holds 0): {'; '.join(level)}."
+
+
+def next_steps(study: Study, tasks: str, recipe: Path) -> Iterator[str]:
+    """What to try with a finished run, as commands that work from this folder."""
+    folder = f"{study.output}/seed-{study.seed}"
+    dialogues = f"{folder}/evaluations/sweet/episodes.jsonl"
+    critic, credit = f"{folder}/critics/sweet", f"{study.output}/credit.jsonl"
+    another = f"output={study.output}-beta"
+    yield "What to do next: open the report in a browser, or"
+    for words in (
+        ("episodes", "show", dialogues),
+        ("credit", "--dialogues", dialogues, "--tasks", tasks, "--critic", critic, "-o", credit),
+        ("play", "--tasks", "mini-backend:validation:5", "--collaborator", "colleague"),
+        ("run", _from_here(recipe.resolve()), "--set", "methods.sweet.policy.beta=0.5", "--set", another),
+    ):
+        yield f"  {shlex.join((_this_command(), *words))}"
+
+
+def _this_command() -> str:
+    """How this program is called here: by name if the shell finds it, else by its path."""
+    own = Path(sys.executable).with_name("sweetrl")
+    return "sweetrl" if shutil.which("sweetrl") == str(own) else _from_here(own)
+
+
+def _from_here(path: Path) -> str:
+    """The path as short as it works in this folder."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def results_table(results: "StudyResults") -> Table:
