@@ -13,19 +13,18 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import fields
 from functools import cache, wraps
-from importlib import import_module
-from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from msgspec import NODEFAULT
 
 from sweetrl.dialogue.background import close_at_end, run_in_background
 from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
 from sweetrl.dialogue.rules import Rules
 from sweetrl.domains.domain import Domain
 from sweetrl.domains.registry import find_domain
-from sweetrl.errors import UsageError
+from sweetrl.errors import UsageError, needs_extra
 from sweetrl.protocols import Agent, Collaborator, Scorer, TurnCritic
 from sweetrl.types import Episode, RunMetrics, Sampling, Shot, Task, TurnCredit, Verdict
 
@@ -185,7 +184,7 @@ def train(algorithm: str, *, model: str, output: str | Path, **settings: Any) ->
     """
     with tempfile.TemporaryDirectory(prefix="sweetrl-") as folder:
         given = {name: _as_file(Path(folder), name, value) for name, value in settings.items()}
-        _train(algorithm, model=model, output=Path(output), **given)
+        _train(algorithm, model, Path(output), given)
     return Path(output)
 
 
@@ -310,32 +309,26 @@ def _as_file(folder: Path, name: str, value: Any) -> Any:
 _FILES = {"episodes", "verdicts", "pairs"}
 
 
-# ---------------------------------------------------------------- what still lives in the command line
-
-
-def _command_line(module: str) -> Any:
-    """A module of `cli/` whose work is to move down; the one way up from here."""
-    return import_module(f"sweetrl.cli.{module}")
-
-
 def _critic(critic: str | TurnCritic, models: Models) -> TurnCritic:
     from sweetrl.critics.opening import open_with_models
 
     return open_with_models(critic, models) if isinstance(critic, str) else critic
 
 
-def _train(name: str, *, model: str, output: Path, **settings: Any) -> None:
-    from sweetrl.learning.algorithms import algorithm_named
+def _train(name: str, model: str, output: Path, given: dict[str, Any]) -> None:
+    from sweetrl.learning.algorithms import algorithm_named, default_options
+    from sweetrl.settings import TrainRunSettings, settings_fields
 
-    commands, algorithm = _command_line("train"), algorithm_named(name)
-    own = {each.name: each.default for each in commands.parameters_of(algorithm)}
-    if "turn_pairs" in own and "pairs" in settings:
-        settings["turn_pairs"] = settings.pop("pairs")
-    shared = {field.name for field in fields(commands.Common)}
-    if unknown := sorted(settings.keys() - own.keys() - shared):
+    algorithm = algorithm_named(name)
+    own, shared = default_options(algorithm), {field.name for field in settings_fields(TrainRunSettings)}
+    if "turn_pairs" in own and "pairs" in given:
+        given["turn_pairs"] = given.pop("pairs")
+    if unknown := sorted(given.keys() - own.keys() - shared):
         raise UsageError(f"train {name} has no setting {unknown[0]!r}; see `sweetrl train {name} --help`")
-    common = {"quiet": True} | {key: value for key, value in settings.items() if key in shared}
-    values = own | {key: value for key, value in settings.items() if key in own}
-    if missing := [key for key, value in values.items() if value is Parameter.empty]:
+    run = TrainRunSettings(model=model, **{key: value for key, value in given.items() if key in shared})
+    values = own | {key: value for key, value in given.items() if key in own}
+    if missing := [key for key, value in values.items() if value is NODEFAULT]:
         raise UsageError(f"train {name} needs {missing[0].replace('turn_', '')}")
-    commands.load_training()(algorithm, commands.Common(model=model, output=output, **common), values)
+    with needs_extra("training", "train"):
+        from sweetrl.learning.training import train
+    train(algorithm, run, output, values)

@@ -19,6 +19,8 @@ An infrastructure failure is never turned into a reward: a `StageError` leaves i
 of an agent may be the cause, `dialogue/blame.py` finds out whether they are before it counts as one.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -48,6 +50,17 @@ class MissingExtra(UsageError):  # noqa: N818  the name says it all
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional package: pip install 'sweetrl[{extra}]'")
+
+
+@contextmanager
+def needs_extra(feature: str, extra: str) -> Iterator[None]:
+    """What is imported in the block may not be installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("sweetrl"):
+            raise
+        raise MissingExtra(feature, extra) from error
 
 
 class StageError(SweetError):

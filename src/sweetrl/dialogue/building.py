@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.errors import DataError, UsageError
+from sweetrl.domains.prompt_files import read_prompt
+from sweetrl.errors import UsageError
 from sweetrl.types import Sampling
 
 if TYPE_CHECKING:
@@ -32,14 +33,13 @@ class ModelSettings:
     """`openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`, `mini`, or the name of a scripted agent or collaborator."""
     sampling: Sampling
     price: "Price"
-    prompt_file: Path | None = None
+    prompt_file: str | None = None
 
 
 def model_settings(settings: "PlayerSettings", price: str | None = None) -> ModelSettings:
     """One side of the dialogues, from its settings."""
     sampling = Sampling(temperature=settings.temperature, max_tokens=settings.max_tokens)
-    prompt_file = None if settings.prompt is None else Path(settings.prompt)
-    return ModelSettings(settings.model, sampling, parse_price(price), prompt_file)
+    return ModelSettings(settings.model, sampling, parse_price(price), settings.prompt)
 
 
 class Models:
@@ -164,24 +164,6 @@ def _described(role: str, name: str, player: ModelSettings, prompt: "Prompt") ->
         f"{role}_sampling": player.sampling,
         f"{role}_prompt": f"{prompt.source} {digest(prompt.text)}",
     }
-
-
-def read_prompt(path: Path | None) -> "Prompt | None":
-    """The prompt in a user's own file, or one that ships by its name, if one is given."""
-    from sweetrl.domains.registry import find_prompt
-    from sweetrl.prompts import Prompt
-    from sweetrl.records import unreadable
-
-    if path is None:
-        return None
-    if (shipped := find_prompt(str(path))) is not None:
-        return shipped
-    try:
-        return Prompt(path.read_text(encoding="utf-8"), source=path.name)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text", path=path) from None
 
 
 def parse_price(text: str | None) -> "Price":
