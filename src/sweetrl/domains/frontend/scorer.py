@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sweetrl.domains.frontend.secret import frontend_secret
-from sweetrl.domains.frontend.similarity import SimilarityScore, Similarity
+from sweetrl.domains.frontend.similarity import Similarity, SimilarityScore
 from sweetrl.errors import PageError, RenderError, StageError
 from sweetrl.outputs import find_page, marked_answer
 from sweetrl.protocols import Renderer
