@@ -8,7 +8,6 @@ from sweetrl.critics.critic_type import CriticTools, Picture
 from sweetrl.dialogue.building import Models, ModelSettings
 from sweetrl.domains.prompt_files import read_prompt
 from sweetrl.errors import needs_extra
-from sweetrl.models import FREE
 from sweetrl.protocols import ChatModel, TurnCritic
 from sweetrl.types import Sampling
 
@@ -27,7 +26,7 @@ class Judging:
         """What critics are opened with; all that they open is closed with `models`."""
 
         def chat_model(spec: str) -> ChatModel:
-            return models.of(ModelSettings(spec, Sampling(), FREE))
+            return models.of(ModelSettings(spec, Sampling()))
 
         def pictures() -> Picture:
             from sweetrl.domains.reference_pages import References

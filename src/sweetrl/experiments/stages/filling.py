@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from sweetrl import interrupts
 from sweetrl.dialogue.building import Models
 from sweetrl.experiments.stages.reporting import Reporter
-from sweetrl.models import EndpointOptions, Meter
+from sweetrl.models import Meter
 from sweetrl.records import RecordLog, open_log
 from sweetrl.types import CandidateSet, EpisodePair, Failure, TurnCredit, TurnPair, TurnValues
 
@@ -59,11 +59,8 @@ class Tally:
 async def opened_models(tally: Tally) -> AsyncIterator[Models]:
     """The chat models of a stage, closed in the end; what they used is added to the tally."""
     meter = Meter()
-    models = Models(EndpointOptions(), meter)
-    try:
+    async with Models(meter=meter) as models:
         yield models
-    finally:
-        await models.close()
     if meter.requests:
         tally.extra |= {
             "requests": meter.requests,

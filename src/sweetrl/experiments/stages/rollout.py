@@ -98,18 +98,13 @@ async def run_rollout(
     """Run the dialogues that `output` lacks on the tasks of `source`."""
     tasks, domain = load_one_domain(source)
     meter = Meter()
-    models = Models(_endpoint_options(settings), meter)
-    session = BrowserSession(output / SCREENSHOTS, pictures=settings.show == "pictures")
-    models.close_too(session)
-    try:
-        sides, config = _build(settings, budget, domain, tasks, models, session)
+    async with Models(_endpoint_options(settings), meter) as models:
+        sides, config = _build(settings, budget, domain, tasks, models, output / SCREENSHOTS)
         config = {"tasks": fingerprint_of_tasks(tasks), "seed": settings.seed, **config}
         with open_episodes(output, "rollout", config) as log:
             if log.repaired:
                 reporter.note(f"{log.path}: {log.repaired}")
             return await _fill(log, settings, _budget(budget, meter), tasks, sides, meter, reporter)
-    finally:
-        await models.close()
 
 
 @dataclass(frozen=True)
@@ -128,9 +123,11 @@ def _build(
     domain: Domain,
     tasks: list[Task],
     models: Models,
-    session: BrowserSession,
+    screenshots: Path,
 ) -> tuple[_Sides, dict[str, Any]]:
     """Both sides, and what of them shapes an episode."""
+    session = BrowserSession(screenshots, pictures=settings.show == "pictures")
+    models.close_too(session)
     player = model_settings(settings.agent, budget.price_agent)
     agent, of_agent = build_agent(player, domain, _rules(settings), models, tasks)
     other = None

@@ -86,27 +86,25 @@ async def _replay(
 ) -> Tally:
     """Add the values that the file `output` lacks."""
     rules = Rules(turn_limit=settings.play.turn_limit)
-    session, tally = BrowserSession(pictures=settings.show == "pictures"), Tally(output, "turns")
-    tasks = list(source.tasks.values())
-    try:
-        async with opened_models(tally) as models, backend.opened() as scorer:
-            agent, of_agent = build_agent(model_settings(settings.agent), source.domain, rules, models, tasks)
-            other = model_settings(settings.collaborator)
-            collaborator, of_other = build_collaborator(other, source.domain, tasks, models, session)
-            config = recorded(settings) | source.fingerprints | of_agent | of_other | backend.settings
-            with open_output(output, TurnValues, "values", config, reporter) as log:
-                valued = value_turns(
-                    source,
-                    agent,
-                    collaborator,
-                    scorer,
-                    replays=settings.replays,
-                    seed=settings.seed,
-                    concurrency=settings.play.concurrency,
-                    rules=rules,
-                    skip=log.has,
-                )
-                await fill(log, valued, tally, reporter, total=len(source.candidates))
-    finally:
-        await session.close()
+    tally, tasks = Tally(output, "turns"), list(source.tasks.values())
+    async with opened_models(tally) as models, backend.opened() as scorer:
+        session = BrowserSession(pictures=settings.show == "pictures")
+        models.close_too(session)
+        agent, of_agent = build_agent(model_settings(settings.agent), source.domain, rules, models, tasks)
+        other = model_settings(settings.collaborator)
+        collaborator, of_other = build_collaborator(other, source.domain, tasks, models, session)
+        config = recorded(settings) | source.fingerprints | of_agent | of_other | backend.settings
+        with open_output(output, TurnValues, "values", config, reporter) as log:
+            valued = value_turns(
+                source,
+                agent,
+                collaborator,
+                scorer,
+                replays=settings.replays,
+                seed=settings.seed,
+                concurrency=settings.play.concurrency,
+                rules=rules,
+                skip=log.has,
+            )
+            await fill(log, valued, tally, reporter, total=len(source.candidates))
     return tally
