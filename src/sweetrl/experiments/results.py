@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from sweetrl.errors import DataError, UsageError
-from sweetrl.evaluation.gathered import gathered
+from sweetrl.evaluation.merged_results import merged_results
 from sweetrl.evaluation.studies import StudyResults
 from sweetrl.experiments.journal import Journal
 from sweetrl.experiments.plan import Plan
@@ -57,7 +57,7 @@ def _gather(results: StudyResults, path: Path) -> StudyResults:
         except msgspec.DecodeError as error:
             raise DataError(f"not the results of a study: {error}; move it away", path=path) from None
         earlier = msgspec.structs.replace(earlier, settings=current_settings(earlier.settings))
-        results = gathered(results, earlier)
+        results = merged_results(results, earlier)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, results)
     return results
