@@ -33,6 +33,10 @@ class Meter:
     """Answered usably."""
     retries: int = 0
     """Asked again, because the endpoint failed or its answer was unusable."""
+    asked: str = ""
+    """The address that was asked last, if models are behind endpoints."""
+    trouble: str = ""
+    """Why an endpoint is asked again just now; empty once it answers."""
 
     @property
     def tokens(self) -> int:
