@@ -37,7 +37,6 @@ from sweetrl.domains.sources import read_tasks
 from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
 from sweetrl.errors import UsageError, needs_extra
 from sweetrl.evaluation.batches import score_in_order
-from sweetrl.evaluation.metrics import measure
 from sweetrl.evaluation.tracking import fact_tracker
 from sweetrl.learning.algorithms import algorithm_named, default_options
 from sweetrl.protocols import Agent, Collaborator, Scorer, TurnCritic
@@ -155,6 +154,8 @@ def metrics(
     tasks: Tasks, episodes: Episodes, verdicts: Iterable[Verdict], *, turn_limit: int = 10
 ) -> RunMetrics:
     """Success, reward, turns and more of a run, each with its 95 % interval."""
+    from sweetrl.evaluation.metrics import measure  # needs numpy, and the rest of this module does not
+
     known = {task.id: task for task in load_tasks(tasks)}
     stored = load_episodes(episodes, known.values())
     return measure(known, stored, verdicts, tracker=fact_tracker(known), turn_limit=turn_limit)

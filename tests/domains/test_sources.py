@@ -80,17 +80,22 @@ def test_the_split_of_our_tasks_is_their_own(file_of):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    assert complaint(tmp_path / "no.jsonl") == f"{tmp_path}/no.jsonl: no such file"
+    assert (
+        complaint(tmp_path / "no.jsonl")
+        == f"{tmp_path}/no.jsonl: no such file; give the path of one that exists"
+    )
 
 
 def test_a_folder_is_refused(tmp_path):
-    assert complaint(tmp_path) == f"{tmp_path}: is a folder, a file of JSON lines was expected"
+    assert complaint(tmp_path) == (
+        f"{tmp_path}: is a folder, a file of JSON lines was expected; name a file in it"
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n"])
 def test_a_file_without_tasks_is_refused(file_of, content):
     path = file_of(content)
-    assert complaint(path) == f"{path}: has no tasks"
+    assert complaint(path) == f"{path}: has no tasks; give a file with one JSON object a line"
 
 
 def test_a_truncated_line_is_told_by_its_number(file_of):

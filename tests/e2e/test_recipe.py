@@ -25,7 +25,7 @@ from sweetrl.records import read_records
 from sweetrl.types import Episode, Task, TurnPair, Verdict
 
 RECORDS = ("episodes", "verdicts", "pairs", "candidates", "ranked", "turn_pairs")
-STAGES = 9
+STAGES = 10
 
 
 def agent(body: dict[str, Any], sample: int) -> str:
@@ -94,7 +94,7 @@ def finish(words: list[str]) -> list[int]:
 def content(output: Path) -> dict[str, bytes]:
     """All that a run makes, byte by byte, but for the hours on its cards and the name of its folder."""
     files = [output / f"{name}.jsonl" for name in RECORDS]
-    files += [output / "evaluation" / f"{name}.jsonl" for name in RECORDS[:2]]
+    files += [output / part / f"{name}.jsonl" for part in ("untrained", "evaluation") for name in RECORDS[:2]]
     files += [output / model / name for model in ("critic", "policy") for name in ("model.safetensors",)]
     name = str(output).encode()
     return {str(file.relative_to(output)): file.read_bytes().replace(name, b"") for file in files}
@@ -114,7 +114,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("in_this_process")
 @pytest.mark.filterwarnings("default::DeprecationWarning")
 def test_a_recipe_goes_from_tasks_to_an_evaluated_policy(
-    sweetrl: Callable[..., Finished], recipe: Path, tmp_path: Path
+    sweetrl: Callable[..., Finished], recipe: Path, endpoint: str, tmp_path: Path
 ) -> None:
     ended = sweetrl("run", recipe)
     assert ended.code == 0, ended.err
@@ -126,6 +126,9 @@ def test_a_recipe_goes_from_tasks_to_an_evaluated_policy(
     evaluated = list(read_records(tmp_path / "run" / "evaluation" / "episodes.jsonl", Episode))
     assert {each.agent for each in evaluated} == {f"hf:{tmp_path / 'run' / 'policy'}"}
     assert len(list(read_records(tmp_path / "run" / "evaluation" / "verdicts.jsonl", Verdict))) == 2
+    before = list(read_records(tmp_path / "run" / "untrained" / "episodes.jsonl", Episode))
+    assert {each.agent for each in before} == {endpoint}
+    assert "untrained" in (tmp_path / "run" / "report.html").read_text()
 
 
 def kill_once_there_is(path: Path, words: list[str]) -> None:

@@ -55,7 +55,7 @@ def test_any_text_is_a_specification_or_a_usage_error(text: str) -> None:
         ("gpt-4o", "openai:MODEL"),
         ("openai:", "lacks its model"),
         ("openai:@http://host/v1", "openai:MODEL@http://HOST:PORT/v1"),
-        ("openai:m@ftp://host/v1", "only http and https"),
+        ("openai:m@ftp://host/v1", "'ftp://'; write openai:MODEL@http"),
         ("openai:m@http://:80/v1", "no proper host"),
         ("openai:m@http://host:port/v1", "malformed"),
     ],

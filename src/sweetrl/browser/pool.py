@@ -67,6 +67,7 @@ class BrowserPool:
         limits: Limits | None = None,
     ) -> None:
         """`workers` is how many browsers run side by side: about one per core."""
+        _require_playwright()
         self.limits = limits or Limits()
         self._executable = find_browser(executable)
         self._assets = assets or WebAssets()
@@ -200,10 +201,8 @@ class BrowserPool:
             if self._closed:
                 raise RenderError("the browsers are closed")
             if self._playwright is None:
-                try:
-                    from playwright.async_api import async_playwright
-                except ImportError as error:
-                    raise MissingExtra("showing pages", "browser") from error
+                from playwright.async_api import async_playwright
+
                 self._playwright = await async_playwright().start()
             return self._playwright
 
@@ -212,6 +211,14 @@ class BrowserPool:
         if driver is not None and self._playwright is driver:
             self._playwright = None
             await _ended(driver.stop())
+
+
+def _require_playwright() -> None:
+    """Refuse at once what no page could be shown without."""
+    try:
+        import playwright  # noqa: F401  what counts is that it is there
+    except ImportError as error:
+        raise MissingExtra("showing pages", "browser") from error
 
 
 async def _ended(ending: Coroutine[Any, Any, None]) -> None:

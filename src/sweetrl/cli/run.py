@@ -78,7 +78,8 @@ def run(
             _run_study(experiment, asked, only, dry_run=dry_run, json=json)
     elif only is not None or report_only:
         raise UsageError(
-            f"{recipe}: not a study, so that it has no parts or results for --only or --report-only"
+            f"{recipe}: is a recipe and no study, which alone has parts and results; "
+            "leave out --only and --report-only"
         )
     else:
         _run_recipe(experiment, asked, dry_run=dry_run, json=json)

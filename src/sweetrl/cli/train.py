@@ -17,6 +17,8 @@ from sweetrl.cli.train_progress import shown_steps
 from sweetrl.errors import needs_extra
 from sweetrl.learning.algorithm import Algorithm, InputName
 from sweetrl.learning.algorithms import algorithms, options_of
+from sweetrl.models.shipped import located
+from sweetrl.models.specification import trainable
 from sweetrl.settings import TrainRunSettings, settings_fields
 from sweetrl.settings.schema import build
 
@@ -95,6 +97,7 @@ def command_of(algorithm: Algorithm) -> Any:
 
     def command(output: Path, *, json: bool, quiet: bool, **values: Any) -> None:
         run = build(TrainRunSettings, values)
+        located(trainable(run.model))  # before PyTorch is loaded, which takes seconds
         chosen = {each.name: values[each.name] for each in own}
         _train(algorithm, run, output, chosen, json=json, quiet=quiet)
 

@@ -94,7 +94,10 @@ def _is_scripted(player: ModelSettings, domain: Domain, role: str) -> bool:
     if player.spec not in getattr(domain, f"{role}s"):
         for other in all_domains():
             if player.spec in getattr(other, f"{role}s"):
-                raise UsageError(f"the {role} {player.spec} is for {other.name} tasks only")
+                raise UsageError(
+                    f"the {role} {player.spec} is for {other.name} tasks only; "
+                    f"choose another {role} for {domain.name} tasks"
+                )
         return False
     if player.prompt_file is not None:
         raise UsageError(f"{player.spec} takes no prompt; leave out --{role}-prompt")

@@ -27,7 +27,11 @@ def read_answers(path: Path, tasks: Collection[str]) -> Iterator[Episode]:
     for number, line in read_lines(path):
         answer = decode(number, line)
         if answer.task_id not in tasks:
-            raise DataError(f"unknown task {answer.task_id!r}: not in --tasks", path=path, line=number)
+            raise DataError(
+                f"unknown task {answer.task_id!r}: not in --tasks; give the tasks that were answered",
+                path=path,
+                line=number,
+            )
         attempt = attempts[answer.task_id] if answer.attempt is None else answer.attempt
         attempts[answer.task_id] += 1
         yield Episode(

@@ -20,7 +20,7 @@ def read_prompt(name: str | Path | None) -> Prompt | None:
     except OSError as error:
         raise unreadable(path, error) from error
     except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text", path=path) from None
+        raise DataError("is not UTF-8 text; save it as that", path=path) from None
 
 
 def refuse_other_domain(episodes: Path, name: str) -> None:

@@ -116,8 +116,10 @@ def _loaded(spec: str) -> Domain:
     try:
         found = getattr(importlib.import_module(module), attribute)
     except Exception as error:
-        reason = " ".join(str(error).split())
-        raise UsageError(f"{spec}: cannot load this domain: {type(error).__name__}: {reason}") from error
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise UsageError(
+            f"{spec}: cannot load this domain: {reason}; give MODULE:OBJECT of a module that can be imported"
+        ) from error
     return _checked(found, spec)
 
 

@@ -7,6 +7,7 @@ generator with a split, a size and a seed, as far as they matter: `mini-frontend
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,15 @@ def count_tasks(source: str | Path) -> int:
 
 def _generator(source: str | Path) -> Generator | None:
     name = str(source).partition(":")[0]
-    return None if Path(source).exists() else registry.find_generator(name)
+    if Path(source).exists():
+        return None
+    found = registry.find_generator(name)
+    if found is None and ":" in str(source):
+        names = [each for domain in registry.all_domains() for each in domain.generators]
+        close = get_close_matches(name, names, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"generators are {', '.join(names)}"
+        raise UsageError(f"{source}: no such file, and no generator of tasks is called {name!r}; {hint}")
+    return found
 
 
 def _asked(name: str, rest: str) -> re.Match[str]:
@@ -93,7 +102,7 @@ def _read_file(path: Path) -> Iterator[Task]:
             )
         yield task
     if not lines_by_id:
-        raise DataError("has no tasks", path=path)
+        raise DataError("has no tasks; give a file with one JSON object a line", path=path)
 
 
 def _parse(fields: dict[str, Any], path: Path, number: int, *, ascii_only: bool) -> Task:

@@ -22,11 +22,10 @@ from sweetrl.domains.prompt_files import read_prompt
 from sweetrl.domains.registry import all_domains, find_domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import SweetError, installing
-from sweetrl.experiments.model_size import is_hub_name, is_on_this_machine, parameters_of
+from sweetrl.experiments.model_size import is_hub_name, is_on_this_machine, parameters_of, path_of
 from sweetrl.experiments.pipeline import VALUES, Stage
 from sweetrl.learning.algorithms import default_settings
 from sweetrl.models.scripted import script_named
-from sweetrl.models.shipped import located
 from sweetrl.models.specification import EndpointUrl, parse_spec, trainable
 from sweetrl.settings import CriticSettings, Recipe, ServerSettings, TrainSettings
 from sweetrl.types import Task
@@ -118,7 +117,9 @@ class _Checker:
                 fatal=False,
             )
         if recipe.episodes is not None and not self._is_there(recipe.episodes):
-            yield Problem(f"episodes: {recipe.episodes}: no such file")
+            yield Problem(
+                f"episodes: {recipe.episodes}: no such file; leave out episodes to have some rolled out"
+            )
         yield from self._of_script(
             list({**known.get("tasks.train", {}), **known.get("tasks.test", {})}.values())
         )
@@ -197,7 +198,7 @@ class _Checker:
             yield Problem(f"{key}: no connection to {url.shown}: {reason}; start the server first")
 
     def _of_folder(self, key: str, name: str) -> Iterator[Problem]:
-        folder = Path(located(name)).expanduser()
+        folder = path_of(name)
         if name in self._known.written:
             return
         if folder.is_dir():

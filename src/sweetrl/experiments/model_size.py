@@ -7,7 +7,7 @@ import struct
 from functools import cache
 from pathlib import Path
 
-from sweetrl.models.shipped import located
+from sweetrl.models import shipped
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
@@ -15,6 +15,11 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 def is_hub_name(name: str) -> bool:
     """Whether a name can be one on the Hugging Face hub: `NAME` or `OWNER/NAME`, and no path."""
     return re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", name) is not None
+
+
+def path_of(name: str) -> Path:
+    """The folder of a model that ships, or the path that a name may be."""
+    return shipped.folder(name) if name in shipped.NAMES else Path(name).expanduser()
 
 
 def is_on_this_machine(name: str) -> bool:
@@ -29,7 +34,7 @@ def is_on_this_machine(name: str) -> bool:
 @cache
 def parameters_of(name: str) -> int | None:
     """How many parameters a model has, by the headers of its files; None if they are not here."""
-    folder = Path(located(name)).expanduser()
+    folder = path_of(name)
     files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else _cached(name)
     try:
         return sum(map(_parameters_in, files)) or None

@@ -54,9 +54,10 @@ def _behind_endpoint(
 
 
 def _local(spec: ModelSpec, max_batch: int | None) -> ChatModel:
+    folder = located(spec.model)  # before PyTorch is loaded, which takes seconds
     with needs_extra("a model in this process", "train"):
         from sweetrl.models.local import LocalModel
-    return LocalModel(located(spec.model), name=spec.name, max_batch=max_batch)
+    return LocalModel(folder, name=spec.name, max_batch=max_batch)
 
 
 def _scripted(spec: ModelSpec) -> ChatModel:

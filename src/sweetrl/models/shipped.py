@@ -3,12 +3,18 @@
 from importlib import resources
 from pathlib import Path
 
+from sweetrl.errors import UsageError
+
 NAMES = ("mini",)
 
 
 def located(model: str) -> str:
-    """The folder of a model that ships; every other name or path as it is."""
-    return str(folder(model)) if model in NAMES else model
+    """The folder of a model that ships; every other name or path as it is. A path to nowhere is a `UsageError`."""
+    if model in NAMES:
+        return str(folder(model))
+    if model.startswith(("/", "./", "../", "~")) and not Path(model).expanduser().is_dir():
+        raise UsageError(f"{model}: no such folder; give the folder of a model, or its name on the hub")
+    return model
 
 
 def folder(name: str) -> Path:

@@ -145,10 +145,12 @@ def parse_url(text: str) -> EndpointUrl:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise UsageError("the model's address has a malformed host or port") from error
+        raise UsageError(
+            f"the model's address has a malformed host or port; write {KINDS['openai']}"
+        ) from error
     if parts.scheme not in ("http", "https"):
         raise UsageError(
-            f"the model's address begins with '{parts.scheme}://'; only http and https are spoken"
+            f"the model's address begins with '{parts.scheme}://'; write {KINDS['openai']}, or https"
         )
     if not parts.hostname or re.search(r"\s", text):
         raise UsageError(f"the model's address has no proper host; write {KINDS['openai']}")

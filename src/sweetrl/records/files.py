@@ -5,6 +5,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,18 @@ def fingerprint(path: Path) -> str:
 def unreadable(path: Path, error: OSError) -> DataError:
     """The one-line form of a failed `open` or `read`."""
     if isinstance(error, FileNotFoundError):
-        return DataError("no such file", path=path)
+        return DataError(f"no such file; {_nearest(path)}", path=path)
     if isinstance(error, IsADirectoryError):
-        return DataError("is a folder, a file of JSON lines was expected", path=path)
+        return DataError("is a folder, a file of JSON lines was expected; name a file in it", path=path)
     return DataError(f"cannot be read: {error.strerror}", path=path)
+
+
+def _nearest(path: Path) -> str:
+    """What may have been meant by the path of a file that is not there."""
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent} either"
+    close = get_close_matches(path.name, [each.name for each in path.parent.iterdir()], n=1, cutoff=0.8)
+    return f"did you mean {path.with_name(close[0])}?" if close else "give the path of one that exists"
 
 
 def unwritable(path: Path, error: OSError) -> UsageError:

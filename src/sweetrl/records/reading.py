@@ -51,7 +51,8 @@ class LineDecoder(Generic[T]):
             message = _wrong_schema(self._type, line) or one_line(error)
             raise DataError(message, path=self._path, line=number) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            torn = "" if line.endswith(b"\n") else " (the line has no end: was the file cut off?)"
+            whole = line.endswith(b"\n")
+            torn = "; mend or remove the line" if whole else " (the line has no end: was the file cut off?)"
             raise DataError(
                 f"not valid JSON: {one_line(error)}{torn}", path=self._path, line=number
             ) from None

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from sweetrl.domains.registry import DEFAULT, find_domain
 from sweetrl.evaluation.studies import (
     Curve,
     Earlier,
@@ -20,11 +21,8 @@ from sweetrl.report.plots import bar_plot, line_plot
 from sweetrl.report.scales import Estimate, amount, estimate_of, interval
 from sweetrl.types import Metric
 
-COLUMNS = (
-    *MEASURES[:2],
-    Measure("reward", "tests passed"),
-    *(measure for measure in MEASURES if measure.name in ("turns", "coverage", "repeats", "premature")),
-)
+COLUMNS = ("success", "success_failures_as_zero", "reward", "turns", "coverage", "repeats", "premature")
+"""Measures of the tables, where there are any."""
 BARS = ("success", "coverage", "turns")
 """Measures that are drawn, where there are any."""
 CREDIT = {
@@ -150,12 +148,12 @@ class _Page:
         ablations = {name: each for name, each in results.methods.items() if each.table != "main"}
         if main:
             yield "## Methods"
-            yield _method_table(main)
+            yield self._method_table(main)
             yield self._bars("methods", main)
             yield from self._steps([step for step in results.steps if step.second in main])
         if ablations:
             yield "## Ablations"
-            yield _method_table(ablations)
+            yield self._method_table(ablations)
             yield from self._steps([step for step in results.steps if step.second in ablations])
         yield from self._shares()
 
@@ -164,7 +162,7 @@ class _Page:
         if results.off_policy:
             yield f"## Another model on the same dialogues: {_text(results.off_policy_model)}"
             yield from self._fewer_seeds("off_policy")
-            yield _method_table(results.off_policy)
+            yield self._method_table(results.off_policy)
             yield from self._steps(results.off_policy_steps)
 
     def _fewer_seeds(self, part: str) -> Iterator[str]:
@@ -205,10 +203,25 @@ class _Page:
         )
         yield _table(["", "share, % (95 % interval)"], rows)
 
+    def _method_table(self, methods: Mapping[str, MethodResult]) -> str:
+        measures = self._columns(methods)
+        rows = (
+            [_text(method.label), *(_cell(method.figures.get(measure.name), measure) for measure in measures)]
+            for method in methods.values()
+        )
+        return _table(["", *(measure.label for measure in measures)], rows)
+
+    def _columns(self, methods: Mapping[str, MethodResult]) -> list[Measure]:
+        """The measures that any of the methods has; the reward by the name that the domain has for it."""
+        labels = find_domain(str(self.results.settings.get("kind", DEFAULT))).labels
+        known = {measure.name: measure for measure in MEASURES}
+        known["reward"] = Measure("reward", labels.reward, labels.share)
+        return [known[name] for name in COLUMNS if _has(methods.values(), known[name])]
+
     # -------- figures
 
     def _bars(self, name: str, methods: Mapping[str, MethodResult]) -> str:
-        measures = [each for each in COLUMNS if each.name in BARS and _has(methods.values(), each)]
+        measures = [each for each in self._columns(methods) if each.name in BARS]
         rows = [
             charts.Row(method.label, number, tuple(_estimate(method, measure) for measure in measures))
             for number, method in enumerate(methods.values())
@@ -276,15 +289,6 @@ def _range(qualities: Iterable[object], name: str) -> str:
     if not found:
         return NOTHING
     return f"{fmean(found):.2f}" + (f" ({min(found):.2f} to {max(found):.2f})" if len(found) > 1 else "")
-
-
-def _method_table(methods: Mapping[str, MethodResult]) -> str:
-    measures = [each for each in COLUMNS if _has(methods.values(), each)]
-    rows = (
-        [_text(method.label), *(_cell(method.figures.get(measure.name), measure) for measure in measures)]
-        for method in methods.values()
-    )
-    return _table(["", *(measure.label for measure in measures)], rows)
 
 
 def _has(methods: Iterable[MethodResult], measure: Measure) -> bool:

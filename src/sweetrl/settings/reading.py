@@ -111,10 +111,11 @@ def _parsed(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        reason = "no such recipe" if isinstance(error, FileNotFoundError) else error.strerror
+        missing = isinstance(error, FileNotFoundError)
+        reason = "no such recipe; give the path of a TOML file" if missing else error.strerror
         raise ConfigError(f"{path}: {reason}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+        raise ConfigError(f"{path}: not valid TOML: {error}; mend it and try again") from None
 
 
 def _merged(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,7 +206,19 @@ def _faults_of_value(value: Any, wanted: Any, where: str) -> Iterator[str]:
     try:
         msgspec.convert(value, wanted)
     except msgspec.ValidationError as error:
-        yield f"{where}: {str(error).partition(' - at ')[0]}"
+        yield f"{where}: {str(error).partition(' - at ')[0]}{_written(wanted)}"
+
+
+def _written(wanted: Any) -> str:
+    """How a value of a plain type is written in TOML."""
+    plain = {
+        int: "a number such as 12",
+        float: "a number such as 0.1",
+        bool: "true or false",
+        str: "text in quotes",
+    }
+    found = [plain[each] for each in (wanted, *get_args(wanted)) if each in plain]
+    return f"; write {found[0]}" if found else ""
 
 
 def _section(wanted: Any) -> type[Struct] | None:

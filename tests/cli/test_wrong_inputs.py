@@ -1,0 +1,187 @@
+"""Wrong inputs: each is refused with exit code 2 and one line that has the thing, the reason and the next step."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from conftest import Finished
+from recipe_files import write_recipe
+from report.samples import records
+from sweetrl.errors import installing
+
+
+class Wrong(NamedTuple):
+    words: str
+    """The command."""
+    thing: str
+    reason: str
+    step: str
+
+
+TALK = "--agent scripted:curious --collaborator scripted:unsure -o out"
+HELD = "--tasks tasks.jsonl --episodes run/episodes.jsonl"
+ALONE = "evaluate --tasks tasks.jsonl -o out --single-turn --agent"
+WITH = "evaluate --tasks tasks.jsonl -o out --agent scripted:curious --collaborator"
+
+WRONG = [
+    # commands and options
+    Wrong("evalute --tasks tasks.jsonl", "'evalute'", "No such command", "Did you mean 'evaluate'"),
+    Wrong("train dop --model mini -o m", "'dop'", "No such command", "Did you mean 'dpo'"),
+    Wrong("evaluate --taks tasks.jsonl", "--taks", "No such option", "--tasks"),
+    Wrong("evaluate --agent mini -o out", "'--tasks'", "Missing option", "sweetrl evaluate --help"),
+    Wrong(f"evaluate --tasks tasks.jsonl --limit 0 {TALK}", "'--limit'", "greater than or equal", "see `"),
+    Wrong(f"evaluate --agent-temperature hot {TALK}", "'--agent-temperature'", "valid number", "see `"),
+    Wrong("quickstart --fast --full", "--fast and --full", "contradict", "give one of them"),
+    Wrong("quickstart --seed -1", "'--seed'", "greater than or equal to 0", "see `"),
+    # tasks
+    Wrong(f"evaluate --tasks gone.jsonl {TALK}", "gone.jsonl", "no such file", "give the path"),
+    Wrong(f"evaluate --tasks task.jsonl {TALK}", "task.jsonl", "no such file", "did you mean tasks.jsonl?"),
+    Wrong(f"evaluate --tasks no/tasks.jsonl {TALK}", "no/tasks.jsonl", "no such file", "no folder no"),
+    Wrong(f"evaluate --tasks folder {TALK}", "folder", "is a folder", "name a file in it"),
+    Wrong(f"evaluate --tasks empty.jsonl {TALK}", "empty.jsonl", "has no tasks", "give a file with"),
+    Wrong(f"evaluate --tasks broken.jsonl {TALK}", "broken.jsonl:2", "not valid JSON", "mend or remove"),
+    Wrong(f"evaluate --tasks strange.jsonl {TALK}", "strange.jsonl:1", "neither a sweetrl task", "--domain"),
+    Wrong(f"evaluate --tasks twice.jsonl {TALK}", "twice.jsonl:4", "was used before", "ids must differ"),
+    Wrong(f"evaluate --tasks mini-backend:test:x {TALK}", "mini-backend:test:x", "write", ":SPLIT:N"),
+    Wrong(f"evaluate --tasks mini-backend:tset:3 {TALK}", "'tset'", "has no split", "it has train"),
+    Wrong(f"evaluate --tasks mini-bakend:test:3 {TALK}", "mini-bakend", "no generator", "did you mean"),
+    Wrong("tasks make mini-bakend -o t.jsonl", "'mini-bakend'", "no generator", "there is mini-backend"),
+    Wrong("tasks show tasks.jsonl t9", "'t9'", "no task has the id", "'t0'"),
+    Wrong("tasks export tasks.jsonl -o page.html", "page.html", "exists already", "--force"),
+    Wrong(f"evaluate --tasks tasks.jsonl --domain nosuch {TALK}", "'nosuch'", "not installed", "--domain"),
+    Wrong(f"evaluate --tasks tasks.jsonl --domain no.where:X {TALK}", "no.where:X", "No module", "give MOD"),
+    # who talks
+    Wrong(f"{ALONE} opnai:x", "'opnai'", "there is no kind of model", "did you mean"),
+    Wrong(f"{ALONE} openai:", "'openai:'", "lacks its model", "write openai:MODEL"),
+    Wrong(f"{ALONE} openai:m@host:80", "address", "lacks its scheme", "write openai:m@http://host:80/v1"),
+    Wrong(f"{ALONE} openai:m@ftp://host", "address", "'ftp://'", "write openai:MODEL@http"),
+    Wrong(f"{ALONE} openai:m@http://host:p/v1", "address", "malformed host or port", "write openai:MODEL"),
+    Wrong(f"{ALONE} openai:gpt", "OpenAI's service", "needs a key", "set OPENAI_API_KEY"),
+    Wrong(f"{ALONE} hf:./gone", "./gone", "no such folder", "give the folder of a model"),
+    Wrong(f"{ALONE} scripted:me", "'me'", "there is no script", "there are babble"),
+    Wrong("evaluate --tasks tasks.jsonl --agent scripted:curious -o out", "nobody", "to talk to", "give a"),
+    Wrong(f"{WITH} colleague", "the colleague", "mini-backend tasks only", "give a model"),
+    Wrong(f"{WITH} designer", "designer", "is for frontend tasks only", "choose another collaborator"),
+    Wrong(f"{WITH} replay:gone.jsonl", "gone.jsonl", "no such file", "give the path"),
+    Wrong(
+        f"evaluate --tasks tasks.jsonl --single-turn {TALK}", "a single turn", "never replied", "leave out"
+    ),
+    Wrong(f"evaluate --tasks tasks.jsonl --best-of 3 {TALK}", "--best-of", "needs a critic", "--critic"),
+    Wrong(f"{WITH} scripted:unsure --best-of 3 --critic nowhere", "nowhere", "no such folder", "give one"),
+    Wrong(f"{WITH} scripted:unsure --agent-prompt gone.txt", "gone.txt", "no such file", "give the path"),
+    Wrong(f"{WITH} scripted:unsure --agent-prompt latin.txt", "latin.txt", "not UTF-8 text", "save it"),
+    Wrong(
+        "evaluate --tasks tasks.jsonl --agent scripted:echo --single-turn -o page.html",
+        "page.html",
+        "cannot be written",
+        "choose another output",
+    ),
+    Wrong(f"rollout --tasks tasks.jsonl --time-limit soon {TALK}", "'soon'", "not a time", "write seconds"),
+    Wrong(f"rollout --tasks tasks.jsonl --max-cost 3 {TALK}", "--max-cost", "needs prices", "--price-agent"),
+    Wrong(f"rollout --tasks tasks.jsonl --price-agent cheap {TALK}", "'cheap'", "not a price", "write IN/"),
+    # what was said and what it earned
+    Wrong("score --tasks tasks.jsonl -o v.jsonl", "--answers or --episodes", "either", "give"),
+    Wrong(
+        "score --tasks tasks.jsonl --answers answers.jsonl -o v.jsonl", "'nobody'", "not in --tasks", "give"
+    ),
+    Wrong(
+        f"pairs {HELD} --verdicts run/verdicts.jsonl --margin 0.1 -o p", "'backend'", "no margin", "leave out"
+    ),
+    Wrong(f"pairs {HELD} --verdicts gone.jsonl -o p.jsonl", "gone.jsonl", "no such file", "give the path"),
+    Wrong("compare run", "one run", "cannot be compared", "name two or more"),
+    Wrong("compare run unscored", "unscored", "holds no verdicts.jsonl", "`sweetrl score`"),
+    Wrong("report gone -o r.html", "gone", "no such folder", "give folders of runs"),
+    Wrong("report unscored -o r.html", "unscored", "has no verdicts.jsonl", "`sweetrl score`"),
+    Wrong("report run run -o r.html", "a run", "given twice", "give each once"),
+    Wrong("report run -o page.html", "page.html", "exists already", "--force"),
+    # training and whole experiments
+    Wrong(
+        f"train rft {HELD} --verdicts run/verdicts.jsonl --model openai:gpt -o m",
+        "openai:",
+        "cannot be trained",
+        "write hf:PATH_OR_ID",
+    ),
+    Wrong(
+        f"train rft {HELD} --verdicts run/verdicts.jsonl --model ./gone -o m",
+        "./gone",
+        "no such folder",
+        "give",
+    ),
+    Wrong("run gone.toml", "gone.toml", "no such recipe", "give the path of a TOML file"),
+    Wrong("run broken.toml", "broken.toml", "not valid TOML", "mend it"),
+    Wrong("run recipe.toml --set algorithm=swet", "'swet'", "no algorithm", "did you mean 'sweet'?"),
+    Wrong("run recipe.toml --set candidats.n=3", "candidats", "unknown", "did you mean candidates?"),
+    Wrong("run recipe.toml --set seed=x", "seed", "Expected `int`, got `str`", "write a number"),
+    Wrong("run recipe.toml --set seed", "--set seed", "write", "key=value"),
+    Wrong("run recipe.toml --only methods", "recipe.toml", "no study", "leave out --only"),
+    Wrong("run recipe.toml --set episodes=gone.jsonl", "gone.jsonl", "no such file", "leave out episodes"),
+    Wrong("run recipe.toml --set tasks.train=gone.jsonl", "tasks.train", "no such file", "give the path"),
+    Wrong("run recipe.toml --set policy.model=openai:gpt", "policy.model", "cannot be trained", "write hf:"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with some sound files and some that are not, in which the commands are given."""
+    write_recipe(tmp_path)
+    tasks = (tmp_path / "tasks.jsonl").read_text()
+    first = tasks.partition("\n")[0] + "\n"
+    for name, content in {
+        "broken.jsonl": first + "{oops\n",
+        "empty.jsonl": "",
+        "strange.jsonl": '{"colour": "blue"}\n',
+        "twice.jsonl": tasks + tasks,
+        "answers.jsonl": '{"task_id": "nobody", "answer": "x"}\n',
+        "page.html": "mine",
+        "broken.toml": "output = \n",
+    }.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
+    (tmp_path / "folder").mkdir()
+    for name, items in zip(("episodes", "verdicts"), records({"t0": 1.0, "t1": 0.0}), strict=True):
+        for run in ("run", "unscored") if name == "episodes" else ("run",):
+            (tmp_path / run).mkdir(exist_ok=True)
+            lines = b"".join(msgspec.json.encode(each) + b"\n" for each in items)
+            (tmp_path / run / f"{name}.jsonl").write_bytes(lines)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.words[:60])
+def test_a_wrong_input_is_one_line_with_the_thing_the_reason_and_the_next_step(
+    sweetrl: Callable[..., Finished], wrong: Wrong
+) -> None:
+    ended = sweetrl(*wrong.words.split())
+    assert ended.code == 2, ended.err
+    assert ended.out == ""
+    [line] = ended.err.splitlines()
+    assert line.startswith("error: ")
+    missing = [part for part in wrong[1:] if part not in line]
+    assert missing == [], line
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "tasks check mini-frontend:test:1",
+        "rollout --tasks mini-frontend:test:1 --agent scripted:echo --collaborator designer -o out",
+    ],
+)
+def test_without_playwright_pages_are_refused_in_one_line(
+    sweetrl: Callable[..., Finished], monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "playwright", None)
+    ended = sweetrl(*words.split())
+    assert ended.code == 2
+    assert ended.err == f"error: showing pages needs an optional package: {installing('browser')}\n"
+
+
+def test_there_are_as_many_wrong_inputs_as_promised() -> None:
+    assert len({wrong.words for wrong in WRONG}) == len(WRONG) >= 45
