@@ -3,8 +3,9 @@ import asyncio
 import pytest
 
 from sweetrl.cli import live
-from sweetrl.cli.live import Status, duration, shown
+from sweetrl.cli.live import duration, shown, status_line
 from sweetrl.dialogue.rollout import Progress
+from sweetrl.experiments.stages.rollout import Status
 from sweetrl.models import Meter
 
 
@@ -26,14 +27,14 @@ def test_the_line_tells_dialogues_rates_cost_and_the_time_left() -> None:
     progress = Progress(open=4, finished=15, failed=5, turns=100)
     status = status_after(10, progress, Meter(prompt_tokens=3000, completion_tokens=500, cost=1.234))
     # Twenty of forty ended in ten seconds.
-    assert status.line() == (
+    assert status_line(status) == (
         "25/50 finished · 4 open · 5 failed · 10.0 turns/s · 350 tokens/s · cost 1.23 · 0:10 left"
     )
 
 
 def test_before_the_first_dialogue_ends_no_time_is_promised_and_what_is_free_has_no_cost() -> None:
     status = status_after(0, Progress(open=40), Meter())
-    assert status.line() == "10/50 finished · 40 open · 0 failed · 0.0 turns/s · 0 tokens/s"
+    assert status_line(status) == "10/50 finished · 40 open · 0 failed · 0.0 turns/s · 0 tokens/s"
 
 
 def test_open_dialogues_count_by_their_turns() -> None:
@@ -47,7 +48,7 @@ def test_open_dialogues_count_by_their_turns() -> None:
 def test_an_endpoint_that_does_not_answer_comes_first_in_the_line() -> None:
     dead = Meter(asked="http://host/v1", trouble="no connection to http://host/v1, retrying")
     status = status_after(1, Progress(open=40), dead)
-    assert status.line().startswith("no connection to http://host/v1, retrying · 10/50 finished")
+    assert status_line(status).startswith("no connection to http://host/v1, retrying · 10/50 finished")
     silent = Meter(asked="http://host/v1")
     assert status_after(1, Progress(), silent).trouble == ""
     assert status_after(5, Progress(), silent).trouble == "no reply from http://host/v1 yet"

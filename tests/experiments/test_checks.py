@@ -39,7 +39,7 @@ def test_a_sound_recipe_has_no_problem(recipe: Path) -> None:
     [
         ("tasks.train=gone.jsonl", "tasks.train: gone.jsonl: no such file"),
         ("tasks.test=mini-backend:test:x", "tasks.test: mini-backend:test:x: write mini-backend:SPLIT:N"),
-        ("tasks.test=mini-frontend:test:2", 'tasks.test: has frontend tasks, but kind = "backend"'),
+        ("tasks.test=mini-frontend:test:2", 'tasks.test: has frontend tasks, but domain = "backend"'),
         ("episodes=old.jsonl", "episodes: old.jsonl: no such file"),
         ("agent.prompt=gone.txt", "agent.prompt: gone.txt: no such file"),
         ("agent.model=hf:./gone", "agent.model: ./gone: no such folder"),

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from sweetrl import interrupts
 from sweetrl.candidates.credit import credit_turns
-from sweetrl.cli import console, inputs
+from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
-from sweetrl.cli.filling import Tally, fill, fill_at_once, open_output, opened_models
+from sweetrl.cli.reporting import TerminalReporter, report_tally
 from sweetrl.critics.learned import learn_credit
 from sweetrl.critics.opening import Judging, open_with_models
 from sweetrl.domains.logged import (
@@ -22,9 +22,11 @@ from sweetrl.domains.logged import (
     refuse_without_outcomes,
     refuse_without_references,
 )
+from sweetrl.domains.sources import fingerprint_of_tasks, tasks_or_none
 from sweetrl.errors import UsageError
 from sweetrl.evaluation.turning_points import CreditReport
-from sweetrl.records import read_records, unreadable, write_atomically
+from sweetrl.experiments.stages.filling import Tally, fill, fill_at_once, open_output, opened_models
+from sweetrl.records import fingerprint, read_records, unreadable, write_atomically
 from sweetrl.report.credit_page import believed, credit_page
 from sweetrl.settings import CreditSettings
 from sweetrl.types import TokenCredit, TurnCredit, Verdict
@@ -86,7 +88,7 @@ def credit(
     target = output or Path(f"{path.stem}.credit.jsonl")
     page = target.with_suffix(".html")
     _refuse_foreign(page)
-    known = inputs.tasks_or_none(tasks)
+    known = tasks_or_none(tasks)
     found = read_logged(
         path,
         tasks=known,
@@ -96,13 +98,16 @@ def credit(
         outcome_field=settings.outcome_field,
         success_at=settings.success_at,
     )
-    config = {"dialogues": inputs.fingerprint(path)}
+    config = {"dialogues": fingerprint(path)}
     if known is not None:
-        config["tasks"] = inputs.fingerprint_of_tasks(known.values())
+        config["tasks"] = fingerprint_of_tasks(known.values())
     if settings.critic is None or learn:
         tally, report = _learned(path, found, settings, target, config, learn=learn, quiet=quiet)
     else:
-        judging = Judging(grading=judge_prompt, telling=inputs.path_of(settings.critic_prompt))
+        judging = Judging(
+            grading=judge_prompt,
+            telling=None if settings.critic_prompt is None else Path(settings.critic_prompt),
+        )
         tally = interrupts.run(_asked, path, found, settings, judging, target, config, quiet=quiet)
         report = CreditReport(found, _stored(target), settings.critic)
     write_atomically(page, credit_page(report).encode("utf-8", "replace"))
@@ -111,7 +116,7 @@ def credit(
     else:
         _print(report, show, tokens=tokens)
         console.results().print(Text(f"Turn by turn: {page}"), soft_wrap=True)
-    tally.report(json=json, quiet=quiet)
+    report_tally(tally, json=json, quiet=quiet)
 
 
 def _only(log: Path | None, dialogues: Path | None) -> Path:
@@ -147,11 +152,10 @@ def _learned(
         )
     refuse_without_outcomes(found, path, settings.outcome_field)
     learned = learn_credit(found, settings.model, seed=settings.seed)
-    tally = Tally(target, "turns")
-    with open_output(
-        target, TurnCredit, command="credit", config={**config, "critic": learned.critic}, quiet=quiet
-    ) as log:
-        fill_at_once(log, learned.credit, tally, quiet=True)
+    tally, reporter = Tally(target, "turns"), TerminalReporter(quiet=quiet)
+    known = {**config, "critic": learned.critic}
+    with open_output(target, TurnCredit, "credit", known, reporter) as log:
+        fill_at_once(log, learned.credit, tally, reporter)
     return tally, CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads)
 
 
@@ -166,20 +170,18 @@ async def _asked(
     quiet: bool,
 ) -> Tally:
     """Credit by a critic that exists."""
-    tally = Tally(target, "turns")
+    tally, reporter = Tally(target, "turns"), TerminalReporter(quiet=quiet)
     labels = {each.episode.id: each.label for each in found}
     async with opened_models(tally) as models:
         critic = open_with_models(settings.critic or "", models, judging)
         refuse_without_references(found, path, settings.critic or "")
-        with open_output(
-            target, TurnCredit, command="credit", config={**config, "critic": critic.name}, quiet=quiet
-        ) as log:
+        with open_output(target, TurnCredit, "credit", {**config, "critic": critic.name}, reporter) as log:
             pairs = ((each.task, each.episode) for each in found)
             credited = credit_turns(
                 pairs, critic, concurrency=settings.concurrency, skip=log.has, labels=labels
             )
             total = sum(len(each.episode.turns) for each in found)
-            await fill(log, credited, tally, total=total, quiet=quiet)
+            await fill(log, credited, tally, reporter, total=total)
     return tally
 
 

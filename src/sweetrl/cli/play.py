@@ -14,7 +14,6 @@ import typer
 from sweetrl import interrupts
 from sweetrl.browser.session import BrowserSession
 from sweetrl.cli import console
-from sweetrl.cli.dialogues import open_episodes
 from sweetrl.cli.domains import DomainOption
 from sweetrl.dialogue import game
 from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
@@ -27,6 +26,7 @@ from sweetrl.domains.sources import load_tasks
 from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
 from sweetrl.errors import SandboxError, StageError, UsageError
 from sweetrl.experiments.layout import SCREENSHOTS
+from sweetrl.experiments.stages.rollout import open_episodes
 from sweetrl.models import FREE, EndpointOptions, Meter
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.protocols import Agent, Collaborator

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sweetrl.dialogue.building import REPLAY, model_settings, read_prompt, scripted_collaborator
+from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
+from sweetrl.domains.prompt_files import read_prompt
 from sweetrl.domains.registry import all_domains, find_domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import SweetError, installing
@@ -106,9 +107,9 @@ class _Checker:
             except SweetError as error:
                 yield Problem(f"{key}: {error}")
         for key, tasks in known.items():
-            others = {task.domain for task in tasks.values()} - {recipe.kind}
+            others = {task.domain for task in tasks.values()} - {recipe.domain}
             if others:
-                yield Problem(f'{key}: has {", ".join(sorted(others))} tasks, but kind = "{recipe.kind}"')
+                yield Problem(f'{key}: has {", ".join(sorted(others))} tasks, but domain = "{recipe.domain}"')
         both = known.get("tasks.train", {}).keys() & known.get("tasks.test", {}).keys()
         if both:
             yield Problem(
@@ -131,9 +132,9 @@ class _Checker:
         player = model_settings(self._recipe.collaborator)
 
         def refuse() -> None:
-            scripted_collaborator(player, find_domain(self._recipe.kind), tasks)
+            scripted_collaborator(player, find_domain(self._recipe.domain), tasks)
 
-        if not any(task.domain != self._recipe.kind for task in tasks):
+        if not any(task.domain != self._recipe.domain for task in tasks):
             yield from _raised("collaborator.model", refuse)
 
     def _of_prompts(self) -> Iterator[Problem]:
@@ -152,7 +153,7 @@ class _Checker:
     # -------- models
 
     def _of_players(self) -> Iterator[Problem]:
-        recipe, domain = self._recipe, find_domain(self._recipe.kind)
+        recipe, domain = self._recipe, find_domain(self._recipe.domain)
         if recipe.agent.model not in domain.agents:
             yield from self._of_model("agent.model", recipe.agent.model)
         name = recipe.collaborator.model
@@ -259,7 +260,7 @@ class _Checker:
         remote = [name for name in names if "openai:" in name]
         needed = {"train": bool(self._trained) or any("hf:" in name or name == "mini" for name in names)}
         needed["serve"] = bool(remote)
-        needed["browser"] = find_domain(recipe.kind).pictures is not None
+        needed["browser"] = find_domain(recipe.domain).pictures is not None
         for extra, wanted in needed.items():
             if wanted and importlib.util.find_spec(PACKAGES[extra]) is None:
                 yield Problem(f"the package {PACKAGES[extra]} is missing: {installing(extra)}")

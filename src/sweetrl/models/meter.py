@@ -55,13 +55,9 @@ class MeteredModel:
 
     def __init__(self, model: ChatModel, meter: Meter, price: Price = FREE) -> None:
         self._model = model
+        self.name = model.name
         self._meter = meter
         self._price = price
-
-    @property
-    def name(self) -> str:
-        """The name of the model inside."""
-        return self._model.name
 
     async def complete(
         self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int

@@ -4,13 +4,12 @@ What it says depends on the chat and the seed alone, never on the order in which
 """
 
 import asyncio
-import difflib
 import random
 import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from sweetrl.errors import ModelError, UsageError
+from sweetrl.errors import ModelError, UsageError, suggestion
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Completion, Message, Role, Sampling, Usage
 
@@ -38,13 +37,8 @@ class ScriptedModel:
         if isinstance(script, str):
             raise TypeError("a script is a list of lines or a function, not one text")
         self._script = script
-        self._name = name
+        self.name = name
         self._latency = latency
-
-    @property
-    def name(self) -> str:
-        """How records call it."""
-        return self._name
 
     async def complete(
         self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int
@@ -131,6 +125,4 @@ def script_named(name: str) -> Script:
     """The script that ships under `name`."""
     if name in SCRIPTS:
         return SCRIPTS[name]
-    close = difflib.get_close_matches(name, SCRIPTS, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(SCRIPTS))}"
-    raise UsageError(f"there is no script '{name}'; {hint}")
+    raise UsageError(f"there is no script '{name}'; {suggestion(name, sorted(SCRIPTS))}")

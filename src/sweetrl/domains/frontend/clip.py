@@ -10,7 +10,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
-from sweetrl.domains.frontend.similarity import Likeness
+from sweetrl.domains.frontend.similarity import SimilarityScore
 from sweetrl.errors import DataError, MissingExtra, RenderError, StageError
 from sweetrl.types import Shot, picture_digest
 
@@ -28,7 +28,7 @@ class ClipSimilarity:
         """`model` and `processor` are those of transformers; `name` is how records call the pair."""
         self._model = model.eval()
         self._processor = processor
-        self._name = name
+        self.name = name
         self._known: OrderedDict[str, Any] = OrderedDict()
         self._waiting: dict[str, tuple[bytes, asyncio.Future[Any]]] = {}
         self._worker: asyncio.Task[None] | None = None
@@ -51,16 +51,11 @@ class ClipSimilarity:
             raise DataError(f"clip:{path_or_id} cannot be loaded: {reason}") from error
         return cls(model, processor, name=f"clip-{Path(path_or_id).name}/2")
 
-    @property
-    def name(self) -> str:
-        """Which model it is, and the version of what is done with it."""
-        return self._name
-
-    async def compare(self, reference: Shot, answer: Shot) -> Likeness:
+    async def compare(self, reference: Shot, answer: Shot) -> SimilarityScore:
         """The cosine; opposite directions count as nothing in common."""
         one, other = await asyncio.gather(self._embedding(reference.png), self._embedding(answer.png))
         cosine = float(one @ other)
-        return Likeness(min(max(cosine, 0.0), 1.0), {"cosine": min(max(cosine, 0.0), 1.0)})
+        return SimilarityScore(min(max(cosine, 0.0), 1.0), {"cosine": min(max(cosine, 0.0), 1.0)})
 
     async def close(self) -> None:
         """Stop embedding and forget what is known."""
