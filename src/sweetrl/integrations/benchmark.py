@@ -4,7 +4,7 @@
     dialogue = benchmark.open(task_id, seed=1)
     while dialogue.conclusion is None:
         await benchmark.say(dialogue, my_agent(benchmark.chat(dialogue)))
-    verdict = await benchmark.score(dialogue)
+    verdict = await benchmark.score(dialogue.episode)
 
 Whatever holds a connection or a process lives in the background event loop, so one benchmark serves any number of
 loops and threads of the runner.
@@ -22,7 +22,7 @@ from sweetrl.domains.registry import domain_of
 from sweetrl.errors import StageError, UsageError
 from sweetrl.prompts import agent_instructions
 from sweetrl.protocols import Collaborator, Scorer
-from sweetrl.types import Reply, Task, Turn, Verdict
+from sweetrl.types import Episode, Reply, Task, Turn, Verdict
 
 
 class Benchmark:
@@ -88,24 +88,24 @@ class Benchmark:
         """`dialogue.say`, in the loop that the collaborator lives in."""
         return await await_in_background(dialogue.say(output))
 
-    async def score(self, dialogue: Dialogue) -> Verdict:
-        """The verdict on a dialogue that is over. The scorer's breakdown is raised, not rewarded with zero."""
-        return await await_in_background(self._scored(dialogue))
+    async def score(self, episode: Episode) -> Verdict:
+        """The verdict on a dialogue. The breakdown of collaborator or scorer is raised, not rewarded with zero."""
+        return await await_in_background(self._scored(episode))
 
-    def score_sync(self, dialogue: Dialogue) -> Verdict:
+    def score_sync(self, episode: Episode) -> Verdict:
         """`score` for code without an event loop."""
-        return run_in_background(self._scored(dialogue))
+        return run_in_background(self._scored(episode))
 
     def close(self) -> None:
         """Close the scorer, if none was given."""
         run_in_background(self._opened.aclose())
 
-    async def _scored(self, dialogue: Dialogue) -> Verdict:
+    async def _scored(self, episode: Episode) -> Verdict:
         # All of this runs in one loop, so a lock is enough to open one scorer for answers that come together.
         async with self._opening:
             if self._scorer is None:
                 self._scorer = await self._opened.enter_async_context(open_scorer(self.tasks))
-        verdict = await self._scorer.score(dialogue.task, dialogue.episode)
+        verdict = await self._scorer.score(self.task(episode.task_id), episode)
         if verdict.reward is None:
             why = verdict.failure.message if verdict.failure else "the scorer gave no reason"
             raise StageError(f"the answer could not be scored: {why}")

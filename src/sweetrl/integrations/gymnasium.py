@@ -123,7 +123,7 @@ class ColBenchEnv(gymnasium.Env[str, str]):
     def _end(self, dialogue: Dialogue) -> tuple[str, float, bool, bool, dict[str, Any]]:
         episode = dialogue.episode
         try:
-            verdict = self._benchmark.score_sync(dialogue)
+            verdict = self._benchmark.score_sync(episode)
         except BaseException:
             self._dialogue = self._open(past=dialogue.turns[:-1])
             raise

@@ -92,7 +92,7 @@ class DialogueRollout:
         return _Played(dialogue, encoder.candidates(history, [], system=system, name=task_id).prefix)
 
     async def _scores(self, played: Sequence["_Played"]) -> list[Verdict]:
-        return await asyncio.gather(*(self._benchmark.score(each.dialogue) for each in played))
+        return await asyncio.gather(*(self._benchmark.score(each.dialogue.episode) for each in played))
 
 
 @dataclass
