@@ -4,6 +4,7 @@
     ├── UsageError           the caller can mend it: one line, exit code 2
     │   ├── ConfigError      an option or a recipe says something impossible
     │   ├── DataError        a file holds something else than it should; names file and line
+    │   ├── EndpointDown     nobody answers where a model should be; the run stops, and can be resumed
     │   └── MissingExtra     an optional dependency is not installed
     ├── StageError           one item failed through no fault of the agent; recorded as a `Failure`
     │   ├── ModelError       a language model or its endpoint
@@ -48,6 +49,12 @@ class MissingExtra(UsageError):  # noqa: N818  the name says it all
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional package: pip install 'sweetrl[{extra}]'")
+
+
+class EndpointDown(UsageError):  # noqa: N818  the name says it all
+    """No connection to a model's server for so long that waiting is pointless. What is done is kept."""
+
+    kind = "connection"
 
 
 class StageError(SweetError):

@@ -9,27 +9,27 @@ import pytest
 
 pytest.importorskip("inspect_ai", reason="needs the extra `inspect`; run by `make test-integrations`")
 
-from inspect_ai import eval as inspect_eval  # noqa: E402
-from inspect_ai import score as score_again  # noqa: E402
-from inspect_ai.log import EvalLog, read_eval_log  # noqa: E402
-from inspect_ai.model import Model, ModelAPI, ModelOutput, get_model, modelapi  # noqa: E402
+from inspect_ai import eval as inspect_eval
+from inspect_ai import score as score_again
+from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.model import Model, ModelAPI, ModelOutput, get_model, modelapi
 
-import sweetrl  # noqa: E402
-from sweetrl.dialogue.background import run_in_background  # noqa: E402
-from sweetrl.integrations.inspect_ai import colbench, episodes_of, outcome  # noqa: E402
-from sweetrl.types import Message, Role  # noqa: E402
+import sweetrl
+from sweetrl.dialogue.background import run_in_background
+from sweetrl.integrations.inspect_ai import colbench, episodes_of, outcome
+from sweetrl.types import Message, Role
 
 TASKS = "mini-backend:test:20:3"
 
 
 class Scripted(ModelAPI):
-    """A function as a model of inspect's. (Its own mock model counts tokens with a file from the network.)"""
+    """A function as a model of inspect's, whose own mock model counts tokens with a file from the network."""
 
     def __init__(self, model_name: str, answer: Callable[[list[Message]], str], **_: Any) -> None:
         super().__init__(model_name)
         self._answer = answer
 
-    async def generate(self, input: list[Any], **_: Any) -> ModelOutput:
+    async def generate(self, input: list[Any], **_: Any) -> ModelOutput:  # noqa: A002  inspect's name
         history = [Message(Role(each.role), each.text) for each in input if each.role != "system"]
         return ModelOutput.from_content(self.model_name, await asyncio.to_thread(self._answer, history))
 

@@ -7,17 +7,17 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra `test-train`")
 
-from datasets import Dataset  # noqa: E402
-from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
-from trl import GRPOConfig, GRPOTrainer  # noqa: E402
-from trl.data_utils import is_conversational  # noqa: E402
+from datasets import Dataset
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from trl import GRPOConfig, GRPOTrainer
+from trl.data_utils import is_conversational
 
-from sweetrl.dialogue.rules import Rules  # noqa: E402
-from sweetrl.errors import UsageError  # noqa: E402
-from sweetrl.integrations import trl as ours  # noqa: E402
-from sweetrl.integrations.benchmark import Benchmark  # noqa: E402
-from sweetrl.models.shipped import located  # noqa: E402
-from sweetrl.types import Episode, EpisodePair, Message, Reply, Role, Turn, TurnPair  # noqa: E402
+from sweetrl.dialogue.rules import Rules
+from sweetrl.errors import UsageError
+from sweetrl.integrations import trl as ours
+from sweetrl.integrations.benchmark import Benchmark
+from sweetrl.models.shipped import located
+from sweetrl.types import Episode, EpisodePair, Message, Reply, Role, Turn, TurnPair
 
 TASKS = "mini-backend:train:4:7"
 

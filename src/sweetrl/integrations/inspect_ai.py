@@ -74,7 +74,7 @@ def collaborate(tasks: str, collaborator: str, turn_limit: int = 10, seed: int =
 def outcome(tasks: str, collaborator: str, turn_limit: int = 10) -> Scorer:
     """The scorer of the tasks' domain: hidden tests for code, the rendered page for designs."""
 
-    async def score(state: TaskState, target: Target) -> Score:
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001  inspect's protocol
         episode = msgspec.convert(state.metadata["episode"], Episode)
         verdict = await _benchmark(tasks, collaborator, turn_limit).score(episode)
         return Score(
@@ -105,7 +105,7 @@ def _output(state: TaskState) -> str:
 
 
 def _show(state: TaskState, benchmark: Benchmark, dialogue: Dialogue) -> None:
-    """What the model sees next, exactly as an agent of ours would; and the record so far, should a limit end it here."""
+    """What the model sees next, as an agent of ours would; and the record so far, should a limit end it here."""
     state.messages = [_message(each) for each in benchmark.chat(dialogue)]
     state.metadata["episode"] = msgspec.to_builtins(dialogue.episode)
 

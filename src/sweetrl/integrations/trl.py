@@ -12,7 +12,7 @@ One completion is one dialogue: what the agent said, with the replies in between
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.dialogue import Dialogue
@@ -21,10 +21,8 @@ from sweetrl.errors import MissingExtra, UsageError, WordsError
 from sweetrl.integrations.benchmark import Benchmark
 from sweetrl.types import Episode, EpisodePair, Message, Role, TurnPair, Unfinished, Verdict
 
-try:
-    from datasets import Dataset
-except ModuleNotFoundError as error:
-    raise MissingExtra("the integration with TRL", "trl") from error
+if TYPE_CHECKING:
+    from datasets import Dataset  # type: ignore[import-untyped]
 
 Row = dict[str, Any]
 Chat = list[dict[str, str]]
@@ -33,15 +31,15 @@ Chat = list[dict[str, str]]
 # ---------------------------------------------------------------- GRPO
 
 
-def prompts(benchmark: Benchmark) -> Dataset:
+def prompts(benchmark: Benchmark) -> "Dataset":
     """A `train_dataset` for `GRPOTrainer`: the instructions and the request of each task.
 
     The request's message also carries the id of its task, by which `DialogueRollout` finds it. Templates ignore it.
     """
-    return Dataset.from_list([{"prompt": _opening(benchmark, task.id)} for task in benchmark.tasks])
+    return _dataset([{"prompt": _opening(benchmark, task.id)} for task in benchmark.tasks])
 
 
-def reward(completions: Sequence[Any], reward: Sequence[float], **_: Any) -> list[float]:
+def reward(reward: Sequence[float], **_: Any) -> list[float]:
     """A `reward_funcs` for `GRPOTrainer`: what the scorer gave, which `DialogueRollout` passes on."""
     return list(reward)
 
@@ -79,13 +77,17 @@ class DialogueRollout:
 
     def _goes_on(self, played: "_Played") -> bool:
         if played.dialogue.conclusion is None and len(played.prompt) + len(played.said) >= self._max_tokens:
-            played.dialogue.break_off(WordsError(f"the dialogue has {self._max_tokens} tokens", kind="context_length"))
+            played.dialogue.break_off(
+                WordsError(f"the dialogue has {self._max_tokens} tokens", kind="context_length")
+            )
         return played.dialogue.conclusion is None
 
     def _opened(self, prompt: Chat, encoder: Any) -> "_Played":
         task_id = next((message["task_id"] for message in prompt if message.get("task_id")), None)
         if task_id is None:
-            raise UsageError("a prompt names no task; make the dataset with `sweetrl.integrations.trl.prompts`")
+            raise UsageError(
+                "a prompt names no task; make the dataset with `sweetrl.integrations.trl.prompts`"
+            )
         attempt = self._drawn[task_id] = self._drawn.get(task_id, -1) + 1
         dialogue = self._benchmark.open(task_id, seed=self._seed, attempt=attempt)
         history, system = dialogue.history, self._benchmark.instructions
@@ -150,9 +152,9 @@ def _opening(benchmark: Benchmark, task_id: str) -> list[dict[str, str | None]]:
 # ---------------------------------------------------------------- preferences as datasets
 
 
-def turn_pairs(pairs: Iterable[TurnPair], *, system: str | None = None) -> Dataset:
+def turn_pairs(pairs: Iterable[TurnPair], *, system: str | None = None) -> "Dataset":
     """`{prompt, chosen, rejected}`, one row for each pair of turns: what `DPOTrainer` and its kin take."""
-    return Dataset.from_list(
+    return _dataset(
         [
             {
                 "prompt": _chat(pair.history, system),
@@ -166,13 +168,13 @@ def turn_pairs(pairs: Iterable[TurnPair], *, system: str | None = None) -> Datas
 
 def dialogue_pairs(
     pairs: Iterable[EpisodePair], episodes: Iterable[Episode], *, system: str | None = None
-) -> Dataset:
+) -> "Dataset":
     """`{prompt, chosen, rejected}`, one row for each pair of dialogues.
 
     TRL learns everything after the prompt, the collaborator's replies too; `sweetrl train dpo` leaves them out.
     """
     known = {episode.id: episode for episode in episodes}
-    return Dataset.from_list(
+    return _dataset(
         [
             {
                 "prompt": _chat([Message(Role.USER, known[pair.chosen].request)], system),
@@ -184,14 +186,14 @@ def dialogue_pairs(
     )
 
 
-def labelled_turns(pairs: Iterable[TurnPair], *, system: str | None = None) -> Dataset:
+def labelled_turns(pairs: Iterable[TurnPair], *, system: str | None = None) -> "Dataset":
     """`{prompt, completion, label}`, each turn on its own: what `KTOTrainer` takes."""
-    return Dataset.from_list(list(_labelled(pairs, system)))
+    return _dataset(list(_labelled(pairs, system)))
 
 
-def privileged_prompts(benchmark: Benchmark) -> Dataset:
-    """`{prompt, privileged_context}`: each request with what only a teacher or critic may read, for self-distillation."""
-    return Dataset.from_list(
+def privileged_prompts(benchmark: Benchmark) -> "Dataset":
+    """`{prompt, privileged_context}`: each request, and what only a teacher or critic may read."""
+    return _dataset(
         [
             {
                 "prompt": benchmark.chat(benchmark.open(task.id)),
@@ -200,6 +202,14 @@ def privileged_prompts(benchmark: Benchmark) -> Dataset:
             for task in benchmark.tasks
         ]
     )
+
+
+def _dataset(rows: list[Any]) -> "Dataset":
+    try:
+        from datasets import Dataset
+    except ModuleNotFoundError as error:
+        raise MissingExtra("the integration with TRL", "trl") from error
+    return Dataset.from_list(rows)
 
 
 def _labelled(pairs: Iterable[TurnPair], system: str | None) -> Iterator[Row]:
