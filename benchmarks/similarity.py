@@ -19,9 +19,9 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from pages.ordering import GRADES, make_series, order  # noqa: E402
 from sweetrl.browser import BrowserPool  # noqa: E402
-from sweetrl.domains.frontend.layout import LayoutSimilarity, features_of, likeness  # noqa: E402
+from sweetrl.domains.frontend.layout import LayoutSimilarity, features_of, page_similarity  # noqa: E402
 from sweetrl.domains.frontend.secret import FrontendSecret  # noqa: E402
-from sweetrl.domains.frontend.similarity import Likeness  # noqa: E402
+from sweetrl.domains.frontend.similarity import SimilarityScore  # noqa: E402
 from sweetrl.domains.sources import read_tasks  # noqa: E402
 from sweetrl.types import Shot  # noqa: E402
 
@@ -37,9 +37,9 @@ class OnePart:
         self.name = f"only {part}"
         self._part = part
 
-    async def compare(self, reference: Shot, answer: Shot) -> Likeness:
+    async def compare(self, reference: Shot, answer: Shot) -> SimilarityScore:
         """The part as the score."""
-        return Likeness(likeness(features_of(reference), features_of(answer)).parts[self._part])
+        return SimilarityScore(page_similarity(features_of(reference), features_of(answer)).parts[self._part])
 
     async def close(self) -> None:
         """Nothing to release."""

@@ -268,7 +268,7 @@ def test_a_failed_atomic_write_leaves_the_old_content(tmp_path: Path) -> None:
     write_atomically(path, b"old")
     folder = tmp_path / "folder"
     folder.mkdir()
-    with pytest.raises(UsageError, match="folder: cannot be written"):
+    with pytest.raises(UsageError, match="folder: is a folder"):
         write_atomically(folder, b"new")
     with pytest.raises(UsageError, match="cannot be written"):
         write_atomically(tmp_path / "missing" / "metrics.json", b"new")
@@ -616,7 +616,7 @@ def test_a_full_disk_is_one_line_and_leaves_whole_records(tmp_path: Path) -> Non
     )
     assert limited.returncode == 2, limited.stderr
     assert limited.stdout == (
-        "open\nUsageError: items.jsonl: no space left; free some and run the same command again to go on\n"
+        "open\nUsageError: items.jsonl: no space left; free some and rerun the same command to resume\n"
     )
     kept = assert_whole_records_remain(tmp_path / "items.jsonl", at_least=10)
     assert kept < 100

@@ -107,6 +107,13 @@ def test_a_policy_needs_a_model(recipe: Path) -> None:
     assert isinstance(load_recipe(recipe, ["algorithm=dpo", "policy.model=m"]), Recipe)
 
 
+def test_the_first_edition_called_the_domain_a_kind_and_critics_are_of_a_kind_still(recipe: Path) -> None:
+    found = load_recipe(recipe, ["kind=frontend", "critic.model=m", "critic.kind=value"])
+    assert found.domain == "frontend"
+    assert found.critic is not None
+    assert found.critic.kind == "value"
+
+
 def test_the_first_edition_called_the_algorithm_a_method(recipe: Path) -> None:
     recipe.write_text(LEAST.replace("algorithm =", "method ="))
     assert load_recipe(recipe).algorithm == "none"

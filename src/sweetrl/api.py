@@ -13,24 +13,37 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import fields
 from functools import cache, wraps
-from importlib import import_module
-from inspect import Parameter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+import msgspec
+from msgspec import NODEFAULT
+
+from sweetrl.browser import BrowserPool
+from sweetrl.browser.session import BrowserSession
+from sweetrl.candidates.credit import credit_turns
+from sweetrl.critics.opening import open_with_models
 from sweetrl.dialogue.background import close_at_end, run_in_background
 from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
+from sweetrl.dialogue.guard import GuardedCollaborator
+from sweetrl.dialogue.rollout import roll_out
 from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.dialogues import read_episodes
 from sweetrl.domains.domain import Domain
+from sweetrl.domains.leaks.detection import leaks_code
 from sweetrl.domains.registry import find_domain
-from sweetrl.errors import UsageError
+from sweetrl.domains.sources import read_tasks
+from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
+from sweetrl.errors import UsageError, needs_extra
+from sweetrl.evaluation.batches import score_in_order
+from sweetrl.evaluation.metrics import measure
+from sweetrl.evaluation.tracking import fact_tracker
+from sweetrl.learning.algorithms import algorithm_named, default_options
 from sweetrl.protocols import Agent, Collaborator, Scorer, TurnCritic
+from sweetrl.sandbox import Program, Result, Sandbox
+from sweetrl.settings import ScorerSettings, TrainRunSettings, settings_fields
 from sweetrl.types import Episode, RunMetrics, Sampling, Shot, Task, TurnCredit, Verdict
-
-if TYPE_CHECKING:
-    from sweetrl.sandbox import Result
 
 Tasks = str | Path | Iterable[Task]
 Episodes = str | Path | Iterable[Episode]
@@ -56,15 +69,11 @@ def _plain(work: Callable[Arguments, Coroutine[Any, Any, T]]) -> Callable[Argume
 
 def load_tasks(source: Tasks) -> list[Task]:
     """The tasks of a file, ours or published, or of a generator: `mini-backend:test:500`."""
-    from sweetrl.domains.sources import read_tasks
-
     return list(read_tasks(source) if isinstance(source, str | Path) else source)
 
 
 def load_episodes(path: Episodes, tasks: Tasks | None = None) -> list[Episode]:
     """The dialogues of a file. Published ones name no task: give `tasks` to find theirs."""
-    from sweetrl.domains.dialogues import read_episodes
-
     if not isinstance(path, str | Path):
         return list(path)
     return list(read_episodes(Path(path), None if tasks is None else load_tasks(tasks)))
@@ -106,11 +115,9 @@ async def rollout_async(
 
     The episodes come in the order of tasks and attempts. One that failed is among them, with its `failure`.
     """
-    from sweetrl.dialogue.rollout import roll_out
-
     known = load_tasks(tasks)
     rules = Rules(turn_limit=turn_limit, single_turn=collaborator is None)
-    async with _models() as models:
+    async with Models() as models:
         speaker = _agent(agent, known, rules, sampling, models)
         other = _collaborator(collaborator, known, models, guard=guard)
         rolled = roll_out(
@@ -132,8 +139,6 @@ async def score_async(
 
     Without a `scorer`, the one of the tasks. `workers`: how many answers at a time, one per core if 0.
     """
-    from sweetrl.evaluation.batches import score_in_order
-
     known = {task.id: task for task in load_tasks(tasks)}
     pairs = [(_task_of(each, known), each) for each in load_episodes(episodes, known.values())]
     async with AsyncExitStack() as stack:
@@ -150,9 +155,6 @@ def metrics(
     tasks: Tasks, episodes: Episodes, verdicts: Iterable[Verdict], *, turn_limit: int = 10
 ) -> RunMetrics:
     """Success, reward, turns and more of a run, each with its 95 % interval."""
-    from sweetrl.evaluation.metrics import measure
-    from sweetrl.evaluation.tracking import fact_tracker
-
     known = {task.id: task for task in load_tasks(tasks)}
     stored = load_episodes(episodes, known.values())
     return measure(known, stored, verdicts, tracker=fact_tracker(known), turn_limit=turn_limit)
@@ -162,12 +164,10 @@ async def credit_async(
     tasks: Tasks, episodes: Episodes, critic: str | TurnCritic, *, concurrency: int = 8
 ) -> list[TurnCredit]:
     """How much each turn of the dialogues brought them closer to the reference, in a critic's eyes, in order."""
-    from sweetrl.candidates.credit import credit_turns
-
     known = {task.id: task for task in load_tasks(tasks)}
     pairs = [(_task_of(each, known), each) for each in load_episodes(episodes, known.values())]
     order = {episode.id: number for number, (_, episode) in enumerate(pairs)}
-    async with _models() as models:
+    async with Models() as models:
         ranked = credit_turns(pairs, _critic(critic, models), concurrency=concurrency)
         async with aclosing(ranked):
             credited = [each async for each in ranked]
@@ -185,7 +185,7 @@ def train(algorithm: str, *, model: str, output: str | Path, **settings: Any) ->
     """
     with tempfile.TemporaryDirectory(prefix="sweetrl-") as folder:
         given = {name: _as_file(Path(folder), name, value) for name, value in settings.items()}
-        _train(algorithm, model=model, output=Path(output), **given)
+        _train(algorithm, model, Path(output), given)
     return Path(output)
 
 
@@ -194,8 +194,6 @@ def train(algorithm: str, *, model: str, output: str | Path, **settings: Any) ->
 
 async def render_async(html: str) -> Shot:
     """What a page looks like that nobody trusts, rendered offline: a PNG and the boxes of its elements."""
-    from sweetrl.browser import BrowserPool
-
     async with BrowserPool(workers=1) as browsers:
         return await browsers.render(html)
 
@@ -203,10 +201,8 @@ async def render_async(html: str) -> Shot:
 render = _plain(render_async)
 
 
-async def run_code_async(source: str, *calls: str) -> "list[Result]":
+async def run_code_async(source: str, *calls: str) -> list[Result]:
     """Run Python that nobody trusts in the sandbox: for each call a `Returned` with its `value`, or what went wrong."""
-    from sweetrl.sandbox import Program, Sandbox
-
     with Sandbox() as sandbox:
         return await asyncio.to_thread(sandbox.run, Program(sources=(source,), calls=calls))
 
@@ -220,25 +216,9 @@ run_code = _plain(run_code_async)
 @cache
 def _kept() -> Models:
     """What lives as long as the process."""
-    models = _new_models()
+    models = Models()
     close_at_end(models)
     return models
-
-
-@asynccontextmanager
-async def _models() -> AsyncIterator[Models]:
-    """What lives as long as one call."""
-    models = _new_models()
-    try:
-        yield models
-    finally:
-        await models.close()
-
-
-def _new_models() -> Models:
-    from sweetrl.models import EndpointOptions, Meter
-
-    return Models(EndpointOptions(), Meter())
 
 
 def _agent(
@@ -246,29 +226,20 @@ def _agent(
 ) -> Agent:
     if not isinstance(agent, str):
         return agent
-    return build_agent(_settings(agent, sampling or Sampling()), _only_domain(tasks), rules, models, tasks)[0]
+    return build_agent(
+        ModelSettings(agent, sampling or Sampling()), _only_domain(tasks), rules, models, tasks
+    )[0]
 
 
 def _collaborator(
     collaborator: str | Collaborator | None, tasks: list[Task], models: Models, *, guard: bool
 ) -> Collaborator:
-    from sweetrl.browser.session import BrowserSession
-    from sweetrl.dialogue.guard import GuardedCollaborator
-    from sweetrl.domains.leaks.detection import leaks_code
-    from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
-
     if isinstance(collaborator, str) or collaborator is None:
         browsers = BrowserSession()
         models.close_too(browsers)
-        chosen = None if collaborator is None else _settings(collaborator, COLLABORATOR_SAMPLING)
+        chosen = None if collaborator is None else ModelSettings(collaborator, COLLABORATOR_SAMPLING)
         collaborator, _ = build_collaborator(chosen, _only_domain(tasks), tasks, models, browsers)
     return GuardedCollaborator(collaborator, leaks_code) if guard else collaborator
-
-
-def _settings(spec: str, sampling: Sampling) -> ModelSettings:
-    from sweetrl.models import FREE
-
-    return ModelSettings(spec, sampling, FREE)
 
 
 def _only_domain(tasks: Iterable[Task]) -> Domain:
@@ -283,8 +254,6 @@ def _only_domain(tasks: Iterable[Task]) -> Domain:
 @asynccontextmanager
 async def open_scorer(tasks: Iterable[Task], *, workers: int = 0) -> AsyncIterator[Scorer]:
     """The scorer of these tasks, for as long as the block lasts."""
-    from sweetrl.settings import ScorerSettings
-
     with _only_domain(tasks).open_scoring(ScorerSettings(workers=workers)) as backend:
         async with backend.opened() as scorer:
             yield scorer
@@ -298,8 +267,6 @@ def _task_of(episode: Episode, tasks: dict[str, Task]) -> Task:
 
 def _as_file(folder: Path, name: str, value: Any) -> Any:
     """Records as a file for the training; anything else as it is."""
-    import msgspec
-
     if not isinstance(value, Iterable) or isinstance(value, str | Path):
         return Path(value) if isinstance(value, str) and name in _FILES else value
     path = folder / f"{name}.jsonl"
@@ -310,32 +277,21 @@ def _as_file(folder: Path, name: str, value: Any) -> Any:
 _FILES = {"episodes", "verdicts", "pairs"}
 
 
-# ---------------------------------------------------------------- what still lives in the command line
-
-
-def _command_line(module: str) -> Any:
-    """A module of `cli/` whose work is to move down; the one way up from here."""
-    return import_module(f"sweetrl.cli.{module}")
-
-
 def _critic(critic: str | TurnCritic, models: Models) -> TurnCritic:
-    from sweetrl.critics.opening import open_with_models
-
     return open_with_models(critic, models) if isinstance(critic, str) else critic
 
 
-def _train(name: str, *, model: str, output: Path, **settings: Any) -> None:
-    from sweetrl.learning.algorithms import algorithm_named
-
-    commands, algorithm = _command_line("train"), algorithm_named(name)
-    own = {each.name: each.default for each in commands.parameters_of(algorithm)}
-    if "turn_pairs" in own and "pairs" in settings:
-        settings["turn_pairs"] = settings.pop("pairs")
-    shared = {field.name for field in fields(commands.Common)}
-    if unknown := sorted(settings.keys() - own.keys() - shared):
+def _train(name: str, model: str, output: Path, given: dict[str, Any]) -> None:
+    algorithm = algorithm_named(name)
+    own, shared = default_options(algorithm), {field.name for field in settings_fields(TrainRunSettings)}
+    if "turn_pairs" in own and "pairs" in given:
+        given["turn_pairs"] = given.pop("pairs")
+    if unknown := sorted(given.keys() - own.keys() - shared):
         raise UsageError(f"train {name} has no setting {unknown[0]!r}; see `sweetrl train {name} --help`")
-    common = {"quiet": True} | {key: value for key, value in settings.items() if key in shared}
-    values = own | {key: value for key, value in settings.items() if key in own}
-    if missing := [key for key, value in values.items() if value is Parameter.empty]:
+    run = TrainRunSettings(model=model, **{key: value for key, value in given.items() if key in shared})
+    values = own | {key: value for key, value in given.items() if key in own}
+    if missing := [key for key, value in values.items() if value is NODEFAULT]:
         raise UsageError(f"train {name} needs {missing[0].replace('turn_', '')}")
-    commands.load_training()(algorithm, commands.Common(model=model, output=output, **common), values)
+    with needs_extra("training", "train"):
+        from sweetrl.learning.training import train
+    train(algorithm, run, output, values)

@@ -20,6 +20,8 @@ An infrastructure failure is never turned into a reward: a `StageError` leaves i
 of an agent may be the cause, `dialogue/blame.py` finds out whether they are before it counts as one.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -55,6 +57,17 @@ class EndpointDown(UsageError):  # noqa: N818  the name says it all
     """No connection to a model's server for so long that waiting is pointless. What is done is kept."""
 
     kind = "connection"
+
+
+@contextmanager
+def needs_extra(feature: str, extra: str) -> Iterator[None]:
+    """What is imported in the block may not be installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("sweetrl"):
+            raise
+        raise MissingExtra(feature, extra) from error
 
 
 class StageError(SweetError):

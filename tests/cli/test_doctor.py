@@ -9,7 +9,7 @@ import pytest
 
 from sweetrl import sandbox
 from sweetrl.browser.assets import PACKAGES
-from sweetrl.cli import doctor
+from sweetrl.experiments import machine
 from sweetrl.sandbox import Offer
 
 EVERYTHING = Offer(landlock=6, seccomp=True, bubblewrap="/usr/bin/bwrap")
@@ -140,7 +140,7 @@ def test_every_extra_of_the_package_has_a_line_and_a_purpose(diagnosis):
 
 
 def test_an_extra_with_an_absent_package_says_how_to_install_it(diagnosis, monkeypatch):
-    monkeypatch.setattr(doctor, "_installed", lambda name: name != "gymnasium")
+    monkeypatch.setattr(machine, "_installed", lambda name: name != "gymnasium")
     findings, _ = diagnosis()
     assert findings["extra gym"]["found"] == "no gymnasium"
     assert findings["extra gym"]["advice"] == "pip install 'sweetrl[gym]'"
@@ -149,7 +149,7 @@ def test_an_extra_with_an_absent_package_says_how_to_install_it(diagnosis, monke
 
 def test_the_memory_of_a_container_counts_if_it_is_less(diagnosis, monkeypatch, tmp_path):
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(doctor, "CGROUP_MEMORY", limit)
+    monkeypatch.setattr(machine, "CGROUP_MEMORY", limit)
     limit.write_text(str(1 << 30))
     finding = diagnosis()[0]["memory"]
     assert (finding["status"], finding["found"]) == ("limited", "1.0 GiB")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sweetrl.records import read_records
-from sweetrl.types import EpisodePair, TurnCredit
+from sweetrl.types import EpisodePair, TurnCredit, TurnPair
 
 Sweetrl = Callable[..., Any]
 
@@ -130,21 +130,69 @@ def test_a_domain_that_is_not_installed_is_named_with_the_next_step(sweetrl: Swe
     assert "--domain MODULE:OBJECT" in ended.err
 
 
-def test_a_domain_of_ones_own_module_goes_from_rollout_to_metrics(
-    sweetrl: Sweetrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str | Path, ...]:
+    """The options for tasks of a domain that is a module of one's own."""
     module = f"own_{tmp_path.name.replace('-', '_')}"
     (tmp_path / f"{module}.py").write_text(PARCELS)
     monkeypatch.syspath_prepend(tmp_path)
     tasks = tmp_path / "raw.jsonl"
     tasks.write_text('{"request": "What does it cost?", "secret": {"price": "7"}}\n')
+    return ("--tasks", tasks, "--domain", f"{module}:PARCELS")
+
+
+@pytest.fixture
+def evaluated(sweetrl: Sweetrl, own: tuple[str | Path, ...], tmp_path: Path) -> Path:
     players = ("--agent", "scripted:curious", "--collaborator", "scripted:unsure")
-    own = ("--tasks", tasks, "--domain", f"{module}:PARCELS")
     ended = sweetrl("evaluate", *own, *players, "-o", tmp_path / "run")
     assert ended.code == 0, ended.err
     assert "right prices, %" in ended.out
-    verdicts = (tmp_path / "run/verdicts.jsonl").read_text()
-    assert '"scorer":"parcels-exact/1"' in verdicts
-    ended = sweetrl("tasks", "show", "--secret", tasks, "--domain", f"{module}:PARCELS")
+    return tmp_path / "run"
+
+
+def test_a_domain_of_ones_own_module_goes_from_rollout_to_metrics(
+    sweetrl: Sweetrl, own: tuple[str | Path, ...], evaluated: Path
+) -> None:
+    assert '"scorer":"parcels-exact/1"' in (evaluated / "verdicts.jsonl").read_text()
+    ended = sweetrl("tasks", "show", "--secret", own[1], *own[2:])
     assert ended.code == 0
     assert "reference" in ended.out
+
+
+def test_records_on_tasks_of_ones_own_are_selected(
+    sweetrl: Sweetrl, own: tuple[str | Path, ...], evaluated: Path, tmp_path: Path
+) -> None:
+    ended = sweetrl("select", evaluated / "episodes.jsonl", *own, "-o", tmp_path / "few")
+    assert ended.code == 0, ended.err
+    assert "1 records on 1 tasks" in ended.err
+
+
+def test_a_report_shows_what_was_wanted_in_tasks_of_ones_own(
+    sweetrl: Sweetrl, own: tuple[str | Path, ...], evaluated: Path, tmp_path: Path
+) -> None:
+    ended = sweetrl("report", evaluated, *own, "-o", tmp_path / "report.html")
+    assert ended.code == 0, ended.err
+    assert "right prices" in (tmp_path / "report.html").read_text()
+
+
+def test_turns_of_ones_own_tasks_are_paired(
+    sweetrl: Sweetrl, own: tuple[str | Path, ...], evaluated: Path, tmp_path: Path
+) -> None:
+    stored = ("--episodes", evaluated / "episodes.jsonl")
+    drawn, ranked, paired = (tmp_path / f"{name}.jsonl" for name in ("drawn", "ranked", "paired"))
+    agent = ("--agent", "scripted:curious", "--n", "2", *own[2:])
+    assert sweetrl("candidates", *stored, *agent, "-o", drawn).code == 0
+    assert sweetrl("rank", *own, *stored, "--candidates", drawn, "--critic", "length", "-o", ranked).code == 0
+    ended = sweetrl("turn-pairs", *own, *stored, "--ranked", ranked, "-o", paired)
+    assert ended.code == 0, ended.err
+    assert {pair.task_id for pair in read_records(paired, TurnPair)} == {"raw-0"}
+
+
+def test_a_critic_is_trained_on_tasks_of_ones_own(
+    sweetrl: Sweetrl, own: tuple[str | Path, ...], evaluated: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch", reason="needs the extra `train`")
+    files = ("--episodes", evaluated / "episodes.jsonl", "--pairs", tmp_path / "pairs.jsonl")
+    ended = sweetrl("train", "critic", *own, *files, "--model", "mini", "-o", tmp_path / "critic")
+    assert ended.code == 2
+    assert f"{tmp_path / 'pairs.jsonl'}: no such file" in ended.err  # the tasks were read before

@@ -3,8 +3,9 @@ import asyncio
 import pytest
 
 from sweetrl.cli import live
-from sweetrl.cli.live import Status, duration, shown
+from sweetrl.cli.live import duration, shown, status_line
 from sweetrl.dialogue.rollout import Progress
+from sweetrl.experiments.stages.rollout import Status
 from sweetrl.models import Meter
 
 
@@ -26,14 +27,14 @@ def test_the_line_tells_dialogues_rates_cost_and_the_time_left() -> None:
     progress = Progress(open=4, finished=15, failed=5, turns=100)
     status = status_after(10, progress, Meter(prompt_tokens=3000, completion_tokens=500, cost=1.234))
     # Twenty of forty ended in ten seconds.
-    assert status.line() == (
+    assert status_line(status) == (
         "25/50 finished · 4 open · 5 failed · 10.0 turns/s · 350 tokens/s · cost 1.23 · 0:10 left"
     )
 
 
 def test_before_the_first_dialogue_ends_no_time_is_promised_and_what_is_free_has_no_cost() -> None:
     status = status_after(0, Progress(open=40), Meter())
-    assert status.line() == "10/50 finished · 40 open · 0 failed · 0.0 turns/s · 0 tokens/s"
+    assert status_line(status) == "10/50 finished · 40 open · 0 failed · 0.0 turns/s · 0 tokens/s"
 
 
 def test_durations_are_shown_as_clocks_do() -> None:

@@ -16,11 +16,11 @@ import pytest
 
 from conftest import Finished
 from models.hostile_server import HostileServer, Trouble, in_thread
-from sweetrl.cli.dialogues import parse_time
 from sweetrl.dialogue.building import parse_price
 from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import UsageError
+from sweetrl.experiments.stages.rollout import parse_time
 from sweetrl.models import Price
 from sweetrl.records import read_card, read_records
 from sweetrl.seeds import derive_seed

@@ -299,7 +299,7 @@ def test_a_full_disk_ends_in_one_line_and_the_run_can_go_on(tasks, tmp_path):
     full = subprocess.run(command, capture_output=True, text=True, preexec_fn=small_files, check=False)
     assert full.returncode == 2
     assert full.stderr.splitlines() == [
-        f"error: {output}: no space left; free some and run the same command again to go on"
+        f"error: {output}: no space left; free some and rerun the same command to resume"
     ]
     whole = read_verdicts(output)
     assert 0 < len(whole) < 30

@@ -207,7 +207,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(files: Files, seed_model, tmp_
         assert killed.wait() == -signal.SIGKILL
         assert not (tmp_path / "parts" / "config.json").exists()
     said = python(*command(files, seed_model, tmp_path / "parts"))
-    assert "going on from checkpoint-" in said
+    assert "resuming from checkpoint-" in said
     assert largest_difference(tmp_path / "whole", tmp_path / "parts") == 0.0
 
 

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweetrl.cli.inputs import fingerprint_of_tasks
 from sweetrl.domains import registry
 from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.chat.secret import ChatSecret
 from sweetrl.domains.frontend.mini_frontend import make_tasks
 from sweetrl.domains.frontend.secret import FrontendSecret
-from sweetrl.domains.sources import count_tasks, load_tasks, parse_task, read_tasks
+from sweetrl.domains.sources import count_tasks, fingerprint_of_tasks, load_tasks, parse_task, read_tasks
 from sweetrl.errors import DataError, UsageError
 from sweetrl.types import Task
 

@@ -1,4 +1,4 @@
-"""The road of the critic that sees, with a real browser: dialogues, pairs, training, ranking, credit, best of N."""
+"""The pipeline of the critic that sees, with a real browser: dialogues, pairs, training, ranking, credit, best of N."""
 
 import json
 from collections import Counter
@@ -11,8 +11,10 @@ import pytest
 from learning import tiny_vision
 from models.hostile_server import HostileServer, in_thread
 from sweetrl.browser import WebAssets, find_browser
+from sweetrl.cli.main import run
 from sweetrl.domains.sources import read_tasks
 from sweetrl.errors import UsageError
+from sweetrl.learning.checkpoints import read_training_card
 from sweetrl.records import read_records
 from sweetrl.types import CandidateSet, Episode, EpisodePair, TurnCredit
 
@@ -74,102 +76,83 @@ def designers() -> Iterator[str]:
         yield f"openai:a@{server.url}"
 
 
-@pytest.fixture
-def done(sweetrl: Any) -> Any:
-    def run(*words: object) -> dict[str, Any]:
-        ended = sweetrl(*words, "--json")
-        assert ended.code == 0, (words, ended.err)
-        found: dict[str, Any] = json.loads(ended.out.splitlines()[-1]) if ended.out.strip() else {}
-        return found
-
-    return run
+def done(*words: object) -> None:
+    assert run([*map(str, words), "--quiet"]) == 0, words
 
 
-def test_a_critic_that_sees_is_trained_and_used_like_any_other(done, designers, tasks, tmp_path) -> None:
-    run = tmp_path / "run"
-    talk = ("--tasks", tasks, "--agent", designers, "--collaborator", "designer", "--turn-limit", 2)
-    done("rollout", *talk, "--attempts", 2, "--concurrency", 1, "-o", run)
-    episodes = ("--episodes", run / "episodes.jsonl")
-    done("score", "--tasks", tasks, *episodes, "-o", run / "verdicts.jsonl", "--no-check")
+@pytest.fixture(scope="module")
+def talk(designers: str, tasks: Path) -> tuple[object, ...]:
+    return ("--tasks", tasks, "--agent", designers, "--collaborator", "designer", "--turn-limit", 2)
+
+
+@pytest.fixture(scope="module")
+def stored(talk: tuple[object, ...], tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with dialogues, their verdicts and their pairs."""
+    folder = tmp_path_factory.mktemp("run")
+    done("rollout", *talk, "--attempts", 2, "--concurrency", 1, "-o", folder)
+    episodes, verdicts = ("--episodes", folder / "episodes.jsonl"), folder / "verdicts.jsonl"
+    done("score", "--tasks", tasks, *episodes, "-o", verdicts, "--no-check")
+    done("pairs", *episodes, "--verdicts", verdicts, "--rule", "frontend", "-o", folder / "pairs.jsonl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def critic(stored: Path, tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("critic")
+    (folder / "prompt.txt").write_text("Be kind.")
     done(
-        "pairs",
-        *episodes,
-        "--verdicts",
-        run / "verdicts.jsonl",
-        "--rule",
-        "frontend",
-        "-o",
-        run / "pairs.jsonl",
+        *("train", "critic", "--kind", "regression", "--vision", "--tasks", tasks),
+        *("--model", tiny_vision.save("llava", folder / "model"), "--agent-prompt", folder / "prompt.txt"),
+        *("--episodes", stored / "episodes.jsonl", "--pairs", stored / "pairs.jsonl"),
+        *("--learning-rate", "1e-2", "--epochs", 10, "-o", folder / "critic"),
     )
-    assert {pair.task_id for pair in read_records(run / "pairs.jsonl", EpisodePair)} == {"red", "blue"}
+    return folder / "critic"
 
-    critic = tmp_path / "critic"
-    prompt = tmp_path / "prompt.txt"
-    prompt.write_text("Be kind.")
-    model = tiny_vision.save("llava", tmp_path / "model")
-    taught = done(
-        *(
-            "train",
-            "critic",
-            "--kind",
-            "regression",
-            "--vision",
-            "--model",
-            model,
-            "--tasks",
-            tasks,
-            *episodes,
-        ),
-        *(
-            "--pairs",
-            run / "pairs.jsonl",
-            "--agent-prompt",
-            prompt,
-            "--learning-rate",
-            "1e-2",
-            "--epochs",
-            10,
-        ),
-        *("-o", critic),
-    )
-    assert taught["metrics"]["loss"] < 0.6
-    # The references as files: made once, the same pictures that the scorer saw.
+
+def test_dialogues_on_both_tasks_are_paired(stored: Path) -> None:
+    assert {pair.task_id for pair in read_records(stored / "pairs.jsonl", EpisodePair)} == {"red", "blue"}
+
+
+def test_a_critic_that_sees_learns_the_pairs(critic: Path) -> None:
+    assert read_training_card(critic).metrics["loss"] < 0.6
+
+
+def test_the_references_are_files_with_the_pictures_that_the_scorer_saw(stored: Path, critic: Path) -> None:
     seen = {path.read_bytes() for path in (critic / "references").glob("*.png")}
     assert len(seen) == 2
-    assert seen <= {path.read_bytes() for path in (run / "screenshots").glob("*.png")}
+    assert seen <= {path.read_bytes() for path in (stored / "screenshots").glob("*.png")}
 
-    candidates, ranked = run / "candidates.jsonl", run / "ranked.jsonl"
-    done(
-        "candidates",
-        *episodes,
-        "--tasks",
-        tasks,
-        "--agent",
-        designers,
-        "--kind",
-        "frontend",
-        "--n",
-        2,
-        "-o",
-        candidates,
-    )
-    judged = ("--critic", critic, "--tasks", tasks)
-    done("rank", *judged, *episodes, "--candidates", candidates, "-o", ranked)
+
+def test_a_critic_that_sees_ranks_candidates(
+    designers: str, tasks: Path, stored: Path, critic: Path, tmp_path: Path
+) -> None:
+    candidates, ranked = tmp_path / "candidates.jsonl", tmp_path / "ranked.jsonl"
+    source = ("--episodes", stored / "episodes.jsonl", "--tasks", tasks)
+    done("candidates", *source, "--agent", designers, "--domain", "frontend", "--n", 2, "-o", candidates)
+    done("rank", "--critic", critic, *source, "--candidates", candidates, "-o", ranked)
     sets = list(read_records(ranked, CandidateSet))
     assert sets
     assert all(each.advantages is not None and each.critic.startswith("critic:critic@") for each in sets)
 
-    done("credit", *judged, "--dialogues", run / "episodes.jsonl", "-o", run / "credit.jsonl")
-    credited = list(read_records(run / "credit.jsonl", TurnCredit))
+
+def test_the_turns_of_better_dialogues_get_more_credit(
+    tasks: Path, stored: Path, critic: Path, tmp_path: Path
+) -> None:
+    source = ("--dialogues", stored / "episodes.jsonl", "--tasks", tasks)
+    done("credit", "--critic", critic, *source, "-o", tmp_path / "credit.jsonl")
     sums = Counter[str]()
-    for each in credited:
+    for each in read_records(tmp_path / "credit.jsonl", TurnCredit):
         assert each.advantage is not None
         sums[each.episode_id] += each.advantage  # type: ignore[assignment]
-    for pair in read_records(run / "pairs.jsonl", EpisodePair):
+    for pair in read_records(stored / "pairs.jsonl", EpisodePair):
         assert sums[pair.chosen] > sums[pair.rejected]
 
-    done("rollout", *talk, "--best-of", 2, "--critic", critic, "-o", tmp_path / "best")
-    assert len(list(read_records(tmp_path / "best" / "episodes.jsonl", Episode))) == 2
+
+def test_a_critic_that_sees_chooses_among_drafts(
+    talk: tuple[object, ...], critic: Path, tmp_path: Path
+) -> None:
+    done("rollout", *talk, "--best-of", 2, "--critic", critic, "-o", tmp_path)
+    assert len(list(read_records(tmp_path / "episodes.jsonl", Episode))) == 2
 
 
 @pytest.mark.parametrize(
@@ -183,17 +166,8 @@ def test_what_does_not_go_with_sight_is_refused(sweetrl, tmp_path, words, compla
     for name in ("episodes", "pairs"):
         (tmp_path / f"{name}.jsonl").touch()
     ended = sweetrl(
-        *(
-            "train",
-            "critic",
-            "--model",
-            tmp_path,
-            "--tasks",
-            "mini-frontend:train:1",
-            "-o",
-            tmp_path / "critic",
-            *words,
-        ),
+        *("train", "critic", "--model", tmp_path, "--tasks", "mini-frontend:train:1"),
+        *("-o", tmp_path / "critic", *words),
         *("--episodes", tmp_path / "episodes.jsonl", "--pairs", tmp_path / "pairs.jsonl"),
     )
     assert ended.code == 2

@@ -36,7 +36,7 @@ def test_attempts_on_one_task_are_put_together():
     assert method.tasks == {"a": TaskScore(2, 1, pytest.approx(0.7))}
 
 
-def test_the_reward_of_pages_is_their_likeness():
+def test_the_reward_of_pages_is_their_similarity():
     method = method_of(run("pages", {"a": 0.6, "b": 0.8}, scorer="frontend-layout/1"))
     assert {metric.name for metric in method.metrics} >= {"success", "similarity", "turns"}
     assert "tests_passed" not in {metric.name for metric in method.metrics}

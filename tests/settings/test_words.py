@@ -140,6 +140,7 @@ ROLLOUT = "rollout --tasks t --agent mini --attempts 2 -o run"
         (ROLLOUT, f"{ROLLOUT} --seed 0 --agent-temperature 1.0 --turn-limit 10"),
         ("turn-pairs --ranked r --spreads 0.4", "turn-pairs --ranked r --min-gap-std 0.4 --rule halves"),
         ("train dpo --floor 0.1", "train dpo --min-lr-ratio 0.1"),
+        ("candidates --episodes e --kind frontend", "candidates --episodes e --domain frontend"),
     ],
 )
 def test_order_defaults_and_old_names_make_no_difference(first: str, second: str) -> None:

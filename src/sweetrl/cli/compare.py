@@ -1,7 +1,6 @@
 """`sweetrl compare`: whether scored runs differ, paired by task."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,13 +8,13 @@ import typer
 from msgspec.structs import asdict
 from rich.table import Table
 
-from sweetrl.cli import console, figures, inputs
+from sweetrl.cli import console, figures
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.errors import DataError, UsageError
+from sweetrl.domains.registry import domain_of_scorer
+from sweetrl.errors import UsageError
 from sweetrl.evaluation.compare import Comparison, Difference, compare_runs
-from sweetrl.evaluation.scores import TaskTally
-from sweetrl.records import card_path, read_card, read_records
-from sweetrl.types import Metric, Verdict
+from sweetrl.experiments.scored_runs import ScoredRun, read_scored_run
+from sweetrl.types import Metric
 
 OUTCOMES = ("success", "success_failures_as_zero", "reward")
 NAMES_SHOWN = 5
@@ -41,9 +40,9 @@ def compare(
     """
     if len(runs) < 2:
         raise UsageError("one run alone cannot be compared; name two or more")
-    first, *others = [_read(folder) for folder in runs]
+    first, *others = [read_scored_run(folder) for folder in runs]
     for each in others:
-        _refuse_other_tasks(first, each)
+        first.refuse_other_tasks(each)
     compared = [(each, compare_runs(first.tally, each.tally)) for each in others]
     if json:
         console.print_json(_as_json(first, compared))
@@ -55,53 +54,10 @@ def compare(
             _note_tasks(first, each, comparison)
 
 
-# ---------------------------------------------------------------- reading
-
-
-@dataclass(frozen=True)
-class _Run:
-    folder: Path
-    tally: TaskTally
-    requests: dict[str, str]
-    """By task; empty where the dialogues are not there."""
-    tasks: str | None
-    """Fingerprint of all tasks, where the dialogues cover all of them."""
-
-
-def _read(folder: Path) -> _Run:
-    verdicts, episodes = folder / "verdicts.jsonl", folder / "episodes.jsonl"
-    if not verdicts.is_file():
-        raise DataError(
-            "holds no verdicts.jsonl; `sweetrl evaluate` and `sweetrl score` make one", path=folder
-        )
-    tally = TaskTally(read_records(verdicts, Verdict))
-    if not episodes.is_file():
-        return _Run(folder, tally, {}, None)
-    requests = {episode.task_id: episode.request for episode in inputs.each_episode(episodes)}
-    card = read_card(episodes) if card_path(episodes).is_file() else None
-    tasks = "" if card is None else str(card.config.get("tasks", ""))
-    return _Run(folder, tally, requests, tasks if tasks.startswith(f"{len(requests)} tasks ") else None)
-
-
-def _refuse_other_tasks(first: _Run, other: _Run) -> None:
-    """Tasks of the same name must be the same."""
-    both = sorted(first.requests.keys() & other.requests.keys())
-    changed = [
-        f"{task} asks for something else" for task in both if first.requests[task] != other.requests[task]
-    ]
-    if len(both) == len(first.requests) == len(other.requests) and None not in (first.tasks, other.tasks):
-        changed += ["their references or tests differ"] if first.tasks != other.tasks else []
-    if changed:
-        raise DataError(
-            f"{first.folder} and {other.folder} were held on different tasks: {changed[0]}; "
-            "only runs on the same tasks can be compared"
-        )
-
-
 # ---------------------------------------------------------------- showing
 
 
-def _table(outcome: str, first: _Run, compared: list[tuple[_Run, Comparison]]) -> Table:
+def _table(outcome: str, first: ScoredRun, compared: list[tuple[ScoredRun, Comparison]]) -> Table:
     table = Table(title=f"{_label(outcome, first)}, with 95 % intervals", title_justify="left")
     wins = ["win rate, %"] if outcome == "reward" else []
     names = _names([first.folder, *(run.folder for run, _ in compared)])
@@ -126,27 +82,25 @@ def _names(folders: list[Path]) -> dict[Path, str]:
     return {folder: os.path.relpath(folder, shared or os.curdir) for folder in folders}
 
 
-def _label(outcome: str, run: _Run) -> str:
-    from sweetrl.domains.registry import domain_of_scorer
-
+def _label(outcome: str, run: ScoredRun) -> str:
     if outcome in figures.LABELS:
         return figures.LABELS[outcome]
     domains = filter(None, map(domain_of_scorer, sorted(run.tally.scorers)))
     return f"{next((domain.labels.reward for domain in domains), 'reward')}, %"
 
 
-def _mean(outcome: str, run: _Run) -> str:
+def _mean(outcome: str, run: ScoredRun) -> str:
     """Of all tasks of the run, whether the others have them or not."""
     return figures.percent_with_interval(_metrics(run)[outcome])
 
 
-def _metrics(run: _Run) -> dict[str, Metric]:
+def _metrics(run: ScoredRun) -> dict[str, Metric]:
     tally = run.tally
     metrics = (tally.success_metric(), tally.failures_as_zero_metric(), tally.reward_metric())
     return dict(zip(OUTCOMES, metrics, strict=True))
 
 
-def _tasks(outcome: str, run: _Run) -> int:
+def _tasks(outcome: str, run: ScoredRun) -> int:
     return len(run.tally.attempted if outcome == "success_failures_as_zero" else run.tally.answers)
 
 
@@ -160,7 +114,7 @@ def _shown_p(p: float) -> str:
     return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
 
 
-def _note_tasks(first: _Run, other: _Run, comparison: Comparison) -> None:
+def _note_tasks(first: ScoredRun, other: ScoredRun, comparison: Comparison) -> None:
     for run, ids in ((first, comparison.only_first), (other, comparison.only_second)):
         if ids:
             names = ", ".join(ids[:NAMES_SHOWN]) + (", ..." if len(ids) > NAMES_SHOWN else "")
@@ -170,7 +124,7 @@ def _note_tasks(first: _Run, other: _Run, comparison: Comparison) -> None:
             console.note(f"{run.folder}: {run.tally.unscored} unscored")
 
 
-def _as_json(first: _Run, compared: list[tuple[_Run, Comparison]]) -> dict[str, Any]:
+def _as_json(first: ScoredRun, compared: list[tuple[ScoredRun, Comparison]]) -> dict[str, Any]:
     runs = [
         {
             "run": str(run.folder),

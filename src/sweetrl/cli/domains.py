@@ -24,7 +24,6 @@ PromptDomainOption = Annotated[
     str | None,
     typer.Option(
         "--domain",
-        "--kind",
         metavar="NAME",
         callback=_use,
         help="Whose prompt the agent gets, if --agent-prompt gives none: backend, frontend, MODULE:OBJECT...",

@@ -1,32 +1,26 @@
 """`sweetrl episodes`: published dialogues and chat logs in and out, and a dialogue to look at."""
 
-from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.json import Encoder
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.text import Text
 
-from sweetrl.cli import console, outputs
+from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag
-from sweetrl.domains.dialogues import (
-    block_order,
-    published_line,
-    published_verdict,
-    read_dialogues,
-    read_episodes,
-)
-from sweetrl.domains.sources import load_tasks
-from sweetrl.errors import DataError, UsageError
-from sweetrl.records import IdSet, read_records, unwritable
-from sweetrl.types import Ending, Episode, Task, Verdict
+from sweetrl.domains.dialogues import read_episodes
+from sweetrl.domains.exchange import ForeignDialogues, published_lines
+from sweetrl.domains.sources import load_tasks, tasks_or_none
+from sweetrl.errors import UsageError
+from sweetrl.records import find_by_id, make_folder, write_lines
+from sweetrl.types import Episode
 
 app = typer.Typer(
     rich_markup_mode=None, help="Import, export and show dialogues.", context_settings=console.GROUP_SETTINGS
@@ -64,13 +58,18 @@ def import_(
     Example:
         sweetrl episodes import dialogues.jsonl -o imported
     """
-    pairs = _Pairs(dialogues, tasks)
+    foreign = ForeignDialogues(dialogues, tasks_or_none(tasks))
     _prepare(output, replace=force)
-    count = {"episodes": outputs.write_lines(output / "episodes.jsonl", pairs.episodes(), replace=force)}
+    records: dict[str, Iterator[Struct]] = {"episodes": foreign.episodes()}
     if tasks is None:
-        count["tasks"] = outputs.write_lines(output / "tasks.jsonl", pairs.tasks(), replace=force)
-    if any(pairs.verdicts()):
-        count["verdicts"] = outputs.write_lines(output / "verdicts.jsonl", pairs.verdicts(), replace=force)
+        records["tasks"] = foreign.tasks()
+    if any(foreign.verdicts()):
+        records["verdicts"] = foreign.verdicts()
+    encode = Encoder().encode
+    count = {
+        name: write_lines(output / f"{name}.jsonl", (encode(each) + b"\n" for each in found), replace=force)
+        for name, found in records.items()
+    }
     if json:
         console.print_json({**count, "output": str(output)})
     else:
@@ -79,44 +78,12 @@ def import_(
 
 def _prepare(folder: Path, *, replace: bool) -> None:
     """Make the folder; refuse one with earlier outputs before any is written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(folder, error) from error
+    make_folder(folder)
     for name in ("episodes.jsonl", "tasks.jsonl", "verdicts.jsonl"):
         if (folder / name).exists() and not replace:
             raise UsageError(
                 f"{folder / name}: exists already; choose another -o, or replace it with --force"
             )
-
-
-class _Pairs:
-    """The lines of each output, every one read from the input anew: nothing is held in memory."""
-
-    def __init__(self, dialogues: Path, tasks: str | None) -> None:
-        self._path = dialogues
-        self._tasks = None if tasks is None else load_tasks(tasks)
-        self._encode = Encoder().encode
-
-    def episodes(self) -> Iterator[bytes]:
-        for episode in self._read():
-            yield self._encode(episode) + b"\n"
-
-    def tasks(self) -> Iterator[bytes]:
-        written = IdSet()
-        for task, _ in read_dialogues(self._path):
-            if written.add(task.id):
-                yield self._encode(task) + b"\n"
-
-    def verdicts(self) -> Iterator[bytes]:
-        for episode in self._read():
-            if (verdict := published_verdict(episode)) is not None:
-                yield self._encode(verdict) + b"\n"
-
-    def _read(self) -> Iterator[Episode]:
-        if self._tasks is not None:
-            return read_episodes(self._path, self._tasks.values())
-        return (episode for _, episode in read_dialogues(self._path))
 
 
 # ---------------------------------------------------------------- export
@@ -145,38 +112,12 @@ def export(
     Example:
         sweetrl episodes export run/episodes.jsonl --tasks mini-backend:train:20 -o published.jsonl
     """
-    known = load_tasks(tasks)
-    rewards = {} if verdicts is None else _rewards(verdicts)
-    chosen = _in_file_order(episodes, known) if as_is else _in_blocks(episodes, known)
-    lines = (
-        published_line(known[episode.task_id], episode, reward=rewards.get(episode.id)) for episode in chosen
-    )
-    count = outputs.write_lines(output, lines, replace=force)
+    lines = published_lines(episodes, load_tasks(tasks), verdicts, as_is=as_is)
+    count = write_lines(output, lines, replace=force)
     if json:
         console.print_json({"episodes": count, "output": str(output)})
     else:
         console.note(f"wrote {count} {'dialogue' if count == 1 else 'dialogues'} to {output}")
-
-
-def _rewards(path: Path) -> dict[str, float]:
-    verdicts: Iterable[Verdict] = read_records(path, Verdict)
-    return {verdict.episode_id: verdict.reward for verdict in verdicts if verdict.reward is not None}
-
-
-def _in_file_order(path: Path, tasks: dict[str, Task]) -> Iterator[Episode]:
-    return (episode for episode in read_episodes(path, tasks.values()) if episode.ending is not Ending.FAILED)
-
-
-def _in_blocks(path: Path, tasks: dict[str, Task]) -> Iterator[Episode]:
-    """The episodes in the published layout. Only those that must wait for their place are in memory."""
-    order = block_order((episode.task_id, episode.attempt) for episode in _in_file_order(path, tasks))
-    waiting: dict[int, Episode] = {}
-    source = enumerate(_in_file_order(path, tasks))
-    for wanted in order:
-        while wanted not in waiting:
-            position, episode = next(source)
-            waiting[position] = episode
-        yield waiting.pop(wanted)
 
 
 # ---------------------------------------------------------------- show
@@ -199,24 +140,13 @@ def show(
         sweetrl episodes show run/episodes.jsonl --n 2 --thoughts
     """
     found = read_episodes(episodes)
-    chosen = islice(found, n) if episode_id is None else [_find(found, episode_id, episodes)]
+    chosen = islice(found, n) if episode_id is None else [find_by_id(found, episode_id, "dialogue", episodes)]
     if json:
         console.print_json({"episodes": [_described(episode) for episode in chosen]})
         return
     for episode in chosen:
         for panel in dialogue_panels(episode, thoughts=thoughts):
             console.results().print(panel)
-
-
-def _find(episodes: Iterable[Episode], wanted: str, path: Path) -> Episode:
-    seen: list[str] = []
-    for episode in episodes:
-        if episode.id == wanted:
-            return episode
-        seen.append(episode.id)
-    close = get_close_matches(wanted, seen, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the first one is {seen[0]!r}"
-    raise DataError(f"no dialogue has the id {wanted!r}; {hint}", path=path)
 
 
 def _described(episode: Episode) -> dict[str, Any]:

@@ -8,15 +8,14 @@ import typer
 from msgspec.json import Encoder
 from rich.table import Table
 
-from sweetrl.cli import console, outputs
+from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.figures import percent, percent_interval
-from sweetrl.domains.dialogues import read_episodes
 from sweetrl.domains.sources import load_tasks
-from sweetrl.evaluation.fairness import DialogueFairness, FairnessReport, FairnessTally, assess_dialogue
-from sweetrl.records import read_records
-from sweetrl.types import Ending, Task, Verdict
+from sweetrl.evaluation.fairness import DialogueFairness, FairnessReport, FairnessTally
+from sweetrl.experiments.stages.fairness import assess_dialogues
+from sweetrl.records import write_lines
 
 WORST = 5
 """How many leaking dialogues are named."""
@@ -63,14 +62,13 @@ def fairness(
         sweetrl fairness --tasks mini-backend:train:20 --episodes run/episodes.jsonl
     """
     tally, worst = FairnessTally(), _Worst()
-    successes = {} if verdicts is None else _successes(verdicts)
-    assessed = _assessed(load_tasks(tasks), episodes, tally, worst, successes)
+    assessed = map(worst.add, assess_dialogues(load_tasks(tasks), episodes, verdicts, tally))
     if details is None:
         for _ in assessed:
             pass
     else:
         encode = Encoder().encode
-        outputs.write_lines(details, (encode(each) + b"\n" for each in assessed), replace=force)
+        write_lines(details, (encode(each) + b"\n" for each in assessed), replace=force)
     report = tally.report()
     if json:
         console.print_json(report)
@@ -81,39 +79,18 @@ def fairness(
             console.note(line)
 
 
-def _successes(path: Path) -> dict[str, bool]:
-    verdicts: Iterator[Verdict] = read_records(path, Verdict)
-    return {verdict.episode_id: verdict.success for verdict in verdicts if verdict.reward is not None}
-
-
-def _assessed(
-    tasks: dict[str, Task],
-    episodes: Path,
-    tally: FairnessTally,
-    worst: "_Worst",
-    successes: dict[str, bool],
-) -> Iterator[DialogueFairness]:
-    """Each dialogue as it is assessed and added up; failed ones say nothing about a whole dialogue."""
-    for episode in read_episodes(episodes, tasks.values()):
-        if episode.ending is Ending.FAILED:
-            continue
-        dialogue = assess_dialogue(tasks[episode.task_id], episode)
-        tally.add(dialogue, success=successes.get(episode.id))
-        worst.add(dialogue)
-        yield dialogue
-
-
 class _Worst:
     """The dialogues in which most of the reference came out."""
 
     def __init__(self) -> None:
         self._kept: list[DialogueFairness] = []
 
-    def add(self, dialogue: DialogueFairness) -> None:
+    def add(self, dialogue: DialogueFairness) -> DialogueFairness:
         if dialogue.leaks:
             self._kept.append(dialogue)
             self._kept.sort(key=lambda each: -each.carried)
             del self._kept[WORST:]
+        return dialogue
 
     def lines(self) -> Iterator[str]:
         for dialogue in self._kept:
@@ -121,14 +98,6 @@ class _Worst:
             quote = " ".join(first.fragments[0].split())[:60]
             share = f"{dialogue.carried:.0%} of the code came out"
             yield f"{dialogue.episode_id}: {share}, first in turn {first.turn + 1}: {quote}"
-
-
-def fairness_of(tasks: dict[str, Task], episodes: Path, verdicts: Path) -> FairnessReport:
-    """The fairness of a scored run, for commands that show it beside their own figures."""
-    tally = FairnessTally()
-    for _ in _assessed(tasks, episodes, tally, _Worst(), _successes(verdicts)):
-        pass
-    return tally.report()
 
 
 def fairness_table(report: FairnessReport) -> Table:

@@ -3,58 +3,35 @@
 import asyncio
 import contextlib
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING
 
 from sweetrl.cli import console
 from sweetrl.experiments import progress
 
 if TYPE_CHECKING:
-    from sweetrl.dialogue.rollout import Progress
-    from sweetrl.models import Meter
+    from sweetrl.experiments.stages.rollout import Status
 
 HEARTBEAT_SECONDS = 60.0
 """How often a run without a terminal says how it is getting on."""
 
 
-@dataclass
-class Status:
-    """What there is to say about a run."""
-
-    progress: "Progress"
-    meter: "Meter"
-    total: int
-    before: int
-    """Dialogues of `total` that were there when the run began."""
-    clock: Callable[[], float] = time.monotonic
-    started: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.started = self.clock()
-
-    @property
-    def seconds(self) -> float:
-        """Since the run began."""
-        return self.clock() - self.started
-
-    def line(self) -> str:
-        """Dialogues, rates, cost and the time that is left."""
-        progress, seconds = self.progress, max(self.seconds, 1e-9)
-        parts = [
-            f"{self.before + progress.finished}/{self.total} finished",
-            f"{progress.open} open",
-            f"{progress.failed} failed",
-            f"{progress.turns / seconds:.1f} turns/s",
-            f"{self.meter.tokens / seconds:.0f} tokens/s",
-        ]
-        if self.meter.cost:
-            parts.append(f"cost {self.meter.cost:.2f}")
-        ended = progress.finished + progress.failed
-        if ended:
-            parts.append(f"{duration((self.total - self.before - ended) * seconds / ended)} left")
-        return " · ".join(parts)
+def status_line(status: "Status") -> str:
+    """Dialogues, rates, cost and the time that is left."""
+    progress, seconds = status.progress, max(status.seconds, 1e-9)
+    parts = [
+        f"{status.before + progress.finished}/{status.total} finished",
+        f"{progress.open} open",
+        f"{progress.failed} failed",
+        f"{progress.turns / seconds:.1f} turns/s",
+        f"{status.meter.tokens / seconds:.0f} tokens/s",
+    ]
+    if status.meter.cost:
+        parts.append(f"cost {status.meter.cost:.2f}")
+    ended = progress.finished + progress.failed
+    if ended:
+        parts.append(f"{duration((status.total - status.before - ended) * seconds / ended)} left")
+    return " · ".join(parts)
 
 
 def duration(seconds: float) -> str:
@@ -65,7 +42,7 @@ def duration(seconds: float) -> str:
 
 
 @contextlib.asynccontextmanager
-async def shown(status: Status, *, quiet: bool) -> AsyncIterator[None]:
+async def shown(status: "Status", *, quiet: bool) -> AsyncIterator[None]:
     """Show the status while the block runs: live on a terminal, now and then in a log file."""
     tell = progress.teller()
     if tell is not None:
@@ -77,7 +54,9 @@ async def shown(status: Status, *, quiet: bool) -> AsyncIterator[None]:
         from rich.live import Live
         from rich.text import Text
 
-        with Live(console=console.messages(), get_renderable=lambda: Text(status.line()), transient=True):
+        with Live(
+            console=console.messages(), get_renderable=lambda: Text(status_line(status)), transient=True
+        ):
             yield
     else:
         async with _running(_beat(status)):
@@ -93,14 +72,14 @@ async def _running(beating: Coroutine[None, None, None]) -> AsyncIterator[None]:
         heartbeat.cancel()
 
 
-async def _telling(status: Status, tell: progress.Tell) -> None:
+async def _telling(status: "Status", tell: progress.Tell) -> None:
     while True:
         done = status.progress.finished + status.progress.failed
         tell(status.before + done, status.total)
         await asyncio.sleep(progress.SECONDS)
 
 
-async def _beat(status: Status) -> None:
+async def _beat(status: "Status") -> None:
     while True:
         await asyncio.sleep(HEARTBEAT_SECONDS)
-        console.note(status.line())
+        console.note(status_line(status))

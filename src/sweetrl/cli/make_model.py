@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sweetrl.cli import console, live, outputs
+from sweetrl.cli import console, live
 from sweetrl.cli.console import QuietFlag
 from sweetrl.errors import UsageError
+from sweetrl.records import refuse_existing
 
 if TYPE_CHECKING:
     from sweetrl.learning.mini import Progress
@@ -50,7 +51,7 @@ def make_model(
 
     if name not in SIZES:
         raise UsageError(f"there is no model {name!r}; there is {', '.join(SIZES)}")
-    outputs.refuse_existing(output, replace=False)
+    refuse_existing(output, replace=False)
     started = time.monotonic()
 
     def observe(progress: Progress) -> None:

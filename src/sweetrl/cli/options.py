@@ -29,16 +29,6 @@ EpisodesOption = Annotated[
 CandidatesOption = Annotated[
     Path, typer.Option("--candidates", metavar="CANDIDATES", help="What `candidates` or `rank` wrote.")
 ]
-AgentPrompt = Annotated[
-    Path | None,
-    typer.Option(
-        "--agent-prompt",
-        metavar="FILE",
-        help="A file with another prompt.",
-        show_default="the prompt that ships",
-    ),
-]
-"""For training, which takes the prompt of an agent alone."""
 OutputOption = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.")]
 FolderOption = Annotated[
     Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write; made if need be.")
@@ -70,21 +60,22 @@ def _parameters(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
         yield parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         return
     for field in settings_fields(section):
-        yield inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=Annotated[field.type, option_of(field)],
-            default=inspect.Parameter.empty if field.default is NODEFAULT else field.default,
-        )
+        yield parameter_of(field)
 
 
-def option_of(field: Field) -> Any:
-    """A setting as an option."""
-    return typer.Option(
+def parameter_of(field: Field, name: str = "") -> inspect.Parameter:
+    """A setting as an option, given to a parameter of its own name unless another is given."""
+    option = typer.Option(
         field.option,
         help=field.setting.help,
         metavar=field.setting.metavar or None,
         min=field.low,
         max=field.high,
         show_default=field.setting.default or True,
+    )
+    return inspect.Parameter(
+        name or field.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        annotation=Annotated[field.type, option],
+        default=inspect.Parameter.empty if field.default is NODEFAULT else field.default,
     )

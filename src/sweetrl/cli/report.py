@@ -1,13 +1,15 @@
-"""`sweetrl report`: what runs came to, as one HTML page."""
+"""`sweetrl report`: the results of runs as one HTML page."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sweetrl.cli import console, outputs
+from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.inputs import tasks_or_none
+from sweetrl.cli.domains import DomainOption
+from sweetrl.domains.sources import tasks_or_none
+from sweetrl.records import refuse_existing, write_lines
 
 RunsArgument = Annotated[
     list[str],
@@ -33,6 +35,7 @@ def report(
     *,
     title: TitleOption = "Report",
     tasks: TasksOption = None,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     examples: ExamplesOption = 6,
     seed: SeedOption = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing page.")] = False,
@@ -50,7 +53,7 @@ def report(
     from sweetrl.experiments.run_folder import open_runs
     from sweetrl.report import compose, render
 
-    outputs.refuse_existing(output, replace=force)
+    refuse_existing(output, replace=force)
     folders = open_runs(runs)
     known = tasks_or_none(tasks) or {}
     contents = compose(
@@ -62,7 +65,7 @@ def report(
         seed=seed,
     )
     page = render(contents).encode("utf-8", "replace")
-    outputs.write_lines(output, [page], replace=force)
+    write_lines(output, [page], replace=force)
     if json:
         console.print_json(
             {

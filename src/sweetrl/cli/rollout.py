@@ -1,10 +1,11 @@
-"""`sweetrl rollout`: its options. What it does with them is in `dialogues.py`."""
+"""`sweetrl rollout`: dialogues between an agent and a collaborator."""
 
 from sweetrl import interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.dialogues import check, hold
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.options import FolderOption, TasksOption
+from sweetrl.cli.reporting import TerminalReporter, report_dialogues
+from sweetrl.experiments.stages.rollout import check_dialogues, run_rollout
 from sweetrl.settings import BudgetSettings, DialogueSettings
 
 
@@ -26,5 +27,6 @@ def rollout(
     Example:
         sweetrl rollout --tasks mini-backend:train:20 --agent mini --collaborator colleague -o run
     """
-    check(settings, budget)
-    interrupts.run(hold, settings, tasks, output, budget, quiet=quiet).report(json=json, quiet=quiet)
+    check_dialogues(settings, budget)
+    summary = interrupts.run(run_rollout, settings, tasks, output, budget, TerminalReporter(quiet=quiet))
+    report_dialogues(summary, json=json, quiet=quiet)

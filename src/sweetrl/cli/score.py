@@ -1,4 +1,4 @@
-"""`sweetrl score`: its options and its report. How answers are scored is in `judging.py`."""
+"""`sweetrl score`: what answers and dialogues earned."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,24 +6,24 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from sweetrl import interrupts
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
-from sweetrl.cli.fairness import fairness_of, fairness_table
+from sweetrl.cli.fairness import fairness_table
 from sweetrl.cli.figures import percent_with_interval
-from sweetrl.cli.judging import Source, judge
 from sweetrl.cli.options import TasksOption
+from sweetrl.cli.reporting import TerminalReporter
 from sweetrl.domains.domain import Domain
-from sweetrl.domains.scoring import ScoringBackend
 from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.fairness import FairnessReport
 from sweetrl.evaluation.scores import Summary, summarise
 from sweetrl.evaluation.wins import win_rate
 from sweetrl.experiments.layout import SCREENSHOTS
+from sweetrl.experiments.stages.fairness import fairness_of
+from sweetrl.experiments.stages.score import Answers, find_defective, score_answers
 from sweetrl.records import read_records
 from sweetrl.settings import ScorerSettings, ScoringSettings
-from sweetrl.types import Task, Verdict
+from sweetrl.types import Verdict
 
 AnswersOption = Annotated[
     Path | None, typer.Option("--answers", help='Lines of {"task_id": ..., "answer": ...}.')
@@ -75,15 +75,16 @@ def score(
         sweetrl score --tasks mini-backend:train:20 --episodes run/episodes.jsonl -o run/verdicts.jsonl
     """
     known = load_tasks(tasks)
-    source = Source(known, answers, episodes)
+    source = Answers(known, answers, episodes)
     total, about = source.validate()
     rivals = None if against is None else list(read_records(against, Verdict))
-    silent = quiet or json
+    reporter = TerminalReporter(quiet=quiet or json)
     pictures = output.parent / SCREENSHOTS if screenshots else None
-    with about.open_scoring(settings, screenshots=pictures) as bench:
-        speed = judge(source, total, output, bench, turn_cost=scoring.turn_cost, silent=silent)
-        judged = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
-        defective = _defective(judged, bench, silent=silent) if check else None
+    with about.open_scoring(settings, screenshots=pictures) as backend:
+        cost = scoring.turn_cost
+        speed = score_answers(source, total, output, backend, turn_cost=cost, reporter=reporter)
+        scored = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
+        defective = find_defective(scored, backend, reporter) if check else None
     fairness = None if episodes is None else fairness_of(known, episodes, output)
     _report(output, about, speed | {"answers": total}, defective, fairness, rivals, json=json, quiet=quiet)
 
@@ -117,13 +118,6 @@ def _report(
             f"{summary.unscored} unscored: see `failure` in {output}; rerun the same command to try again"
         )
         raise typer.Exit(1)
-
-
-def _defective(tasks: dict[str, Task], bench: ScoringBackend, *, silent: bool) -> list[str]:
-    """The ids of the tasks that have a defect."""
-    with console.progress("checking tasks", len(tasks), quiet=silent) as advance:
-        found = interrupts.run(bench.find_defects, tasks.values(), advance)
-        return [task_id for task_id, defects in found.items() if defects]
 
 
 def _print_tables(

@@ -1,7 +1,6 @@
 """`sweetrl tasks`: bring tasks in, take them out, look at them, find the defective ones."""
 
 from collections.abc import Callable, Iterable, Iterator
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,14 +15,15 @@ from rich.table import Table
 from rich.text import Text
 
 from sweetrl import interrupts
-from sweetrl.cli import console, outputs
+from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.write_tasks import write
 from sweetrl.domains.registry import all_domains, domain_of, find_domain
 from sweetrl.domains.scoring import Defect
 from sweetrl.domains.sources import load_tasks, read_tasks
-from sweetrl.errors import DataError, UsageError
+from sweetrl.errors import UsageError
+from sweetrl.records import find_by_id, refuse_existing, write_lines
 from sweetrl.settings import SandboxSettings, ScorerSettings
 from sweetrl.types import Task
 
@@ -64,7 +64,7 @@ def import_(
     if source == "websight":
         from sweetrl.domains.frontend.websight import DATASET, read_websight
 
-        outputs.refuse_existing(output, replace=force)
+        refuse_existing(output, replace=force)
         tasks = read_websight(split=split, count=n, source=dataset or DATASET)
     else:
         tasks = read_tasks(source)
@@ -146,13 +146,13 @@ def check(
     """
     known = load_tasks(source)
     if output is not None:
-        outputs.refuse_existing(output, replace=force)
+        refuse_existing(output, replace=force)
     with console.progress("checking", len(known), quiet=quiet or json) as advance:
         defects = {task_id: found for task_id, found in _find_defects(known, settings, advance) if found}
     if output is not None:
         encode = Encoder().encode
         clean = (encode(task) + b"\n" for task in known.values() if task.id not in defects)
-        outputs.write_lines(output, clean, replace=force)
+        write_lines(output, clean, replace=force)
     if json:
         listed = [defect for found in defects.values() for defect in found]
         console.print_json({"tasks": len(known), "defective": len(defects), "defects": listed})
@@ -189,7 +189,7 @@ def _print_defects(known: dict[str, Task], defects: dict[str, list[Defect]], out
 def _write(
     tasks: Iterable[Task], output: Path, line_of: Callable[[Task], bytes], *, force: bool, json: bool
 ) -> None:
-    count = outputs.write_lines(output, map(line_of, tasks), replace=force)
+    count = write_lines(output, map(line_of, tasks), replace=force)
     if json:
         console.print_json({"tasks": count, "output": str(output)})
     else:
@@ -214,24 +214,13 @@ def show(
         sweetrl tasks show mini-backend:test:10 --n 3 --secret
     """
     tasks = read_tasks(source)
-    chosen = islice(tasks, n) if task_id is None else [_find(tasks, task_id, source)]
+    chosen = islice(tasks, n) if task_id is None else [find_by_id(tasks, task_id, "task", Path(source))]
     if json:
         console.print_json({"tasks": [_described(task, secret=secret) for task in chosen]})
         return
     for task in chosen:
         for panel in _panels(task, secret=secret):
             console.results().print(panel)
-
-
-def _find(tasks: Iterable[Task], task_id: str, source: str) -> Task:
-    seen = []
-    for task in tasks:
-        if task.id == task_id:
-            return task
-        seen.append(task.id)
-    close = get_close_matches(task_id, seen, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the first one is {seen[0]!r}"
-    raise DataError(f"no task has the id {task_id!r}; {hint}", path=Path(source))
 
 
 def _described(task: Task, *, secret: bool) -> dict[str, Any]:

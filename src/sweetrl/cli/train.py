@@ -1,29 +1,28 @@
-"""`sweetrl train ALGORITHM`: a command for each algorithm of the registry; all share the options of `Common`.
-
-`cli/training.py`, which needs PyTorch, runs them.
-"""
+"""`sweetrl train ALGORITHM`: a command for each algorithm of the registry."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.domains import PromptDomainOption
+from sweetrl.cli.domains import DomainOption, PromptDomainOption
 from sweetrl.cli.groups import DocumentedCommand
-from sweetrl.cli.options import AgentPrompt, option_of
-from sweetrl.errors import MissingExtra
+from sweetrl.cli.options import parameter_of
+from sweetrl.cli.train_progress import shown_steps
+from sweetrl.errors import needs_extra
 from sweetrl.learning.algorithm import Algorithm, InputName
-from sweetrl.learning.algorithms import algorithms, default_settings
-from sweetrl.learning.settings import TRAINING_NAMES
-from sweetrl.settings import CriticNumbers, TrainNumbers, settings_fields
-from sweetrl.settings.schema import Field
-from sweetrl.settings.training import CHOSEN_BY_ALGORITHM
+from sweetrl.learning.algorithms import algorithms, options_of
+from sweetrl.settings import TrainRunSettings, settings_fields
+from sweetrl.settings.schema import build
+
+OutputOption = Annotated[
+    Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write the trained model in.")
+]
 
 
 class AlgorithmGroup(TyperGroup):
@@ -48,40 +47,6 @@ def train() -> None:
     """Train a policy or a critic on stored dialogues."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Common:
-    """The options of every algorithm beside those of `TrainNumbers`."""
-
-    model: Annotated[
-        str, typer.Option("--model", metavar="PATH", help="The seed model: a folder, or a name on the hub.")
-    ]
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write the trained model in.")
-    ]
-    agent_prompt: AgentPrompt = None
-    turn_limit: Annotated[
-        int, typer.Option("--turn-limit", min=1, help="That the agent's prompt names, as in its dialogues.")
-    ] = 10
-    seed: Annotated[int, typer.Option("--seed", help="Of the order of the data, adapters and heads.")] = 0
-    keep: Annotated[int, typer.Option("--keep", min=1, help="Checkpoints that are kept.")] = 2
-    log_every: Annotated[
-        int, typer.Option("--log-every", metavar="STEPS", min=1, help="Steps between lines of log.jsonl.")
-    ] = 1
-    monitor: Annotated[
-        int,
-        typer.Option(
-            "--monitor",
-            metavar="TIMES",
-            min=0,
-            help="How often KL to the base model, turn length and held-out loss are measured.",
-        ),
-    ] = 8
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Log for TensorBoard too.")] = False
-    wandb: Annotated[bool, typer.Option("--wandb", help="Log to Weights & Biases too.")] = False
-    json: JsonFlag = False
-    quiet: QuietFlag = False
-
-
 # ---------------------------------------------------------------- options of one algorithm
 
 
@@ -99,8 +64,8 @@ def _keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-def parameters_of(algorithm: Algorithm) -> Iterator[inspect.Parameter]:
-    """The options of an algorithm beside those of `Common`."""
+def _parameters(algorithm: Algorithm) -> Iterator[inspect.Parameter]:
+    """The options of an algorithm beside those of every run."""
     for given, read in algorithm.reads.items():
         kind, flag, _ = INPUTS[given]
         told = typer.Option(flag, metavar=given.upper(), help=read.help)
@@ -109,48 +74,31 @@ def parameters_of(algorithm: Algorithm) -> Iterator[inspect.Parameter]:
             if read.required
             else _keyword(given, Annotated[kind | None, told], None)
         )
-    if not ("tasks" in algorithm.reads and algorithm.reads["tasks"].required):
-        yield _keyword("domain", PromptDomainOption, None)
+    yield _keyword("domain", DomainOption if algorithm.privileged else PromptDomainOption, None)
     for name, own in algorithm.hyperparameters.items():
         told = typer.Option(f"--{name.replace('_', '-')}", help=own.help)
         yield _keyword(name, Annotated[type(own.default), told], own.default)
-    for field in settings_fields(CriticNumbers):
-        if field.path[0] in setting_names(algorithm):
-            yield _keyword(
-                field.path[0], Annotated[field.type, option_of(_shown(field, algorithm))], field.default
-            )
+    for field in options_of(algorithm):
+        yield parameter_of(field, field.path[0])
 
 
-def setting_names(algorithm: Algorithm) -> tuple[str, ...]:
-    """The settings of recipes that an algorithm takes."""
-    shared = [field.name for field in settings_fields(TrainNumbers) if field.name not in CHOSEN_BY_ALGORITHM]
-    return (*algorithm.takes, *shared, *(["prompt"] if algorithm.privileged else []))
-
-
-def _shown(field: Field, algorithm: Algorithm) -> Field:
-    """The setting with the default that the algorithm has for it."""
-    value = getattr(default_settings(algorithm.name), TRAINING_NAMES.get(field.name, field.name), None)
-    if field.default is not None or field.setting.default or value is None:
-        return field
-    return replace(field, setting=replace(field.setting, default=str(value)))
-
-
-def _common_parameters() -> Iterator[inspect.Parameter]:
-    hints = get_type_hints(Common, include_extras=True)
-    for field in fields(Common):
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
-        yield _keyword(field.name, hints[field.name], default)
+def _of_every_run() -> Iterator[inspect.Parameter]:
+    yield _keyword("output", OutputOption)
+    yield from map(parameter_of, settings_fields(TrainRunSettings))
+    yield _keyword("json", JsonFlag, default=False)
+    yield _keyword("quiet", QuietFlag, default=False)
 
 
 def command_of(algorithm: Algorithm) -> Any:
     """The command that trains by an algorithm."""
-    shared, own = list(_common_parameters()), list(parameters_of(algorithm))
+    own = list(_parameters(algorithm))
 
-    def command(**values: Any) -> None:
-        common = Common(**{each.name: values.pop(each.name) for each in shared})
-        load_training()(algorithm, common, values)
+    def command(output: Path, *, json: bool, quiet: bool, **values: Any) -> None:
+        run = build(TrainRunSettings, values)
+        chosen = {each.name: values[each.name] for each in own}
+        _train(algorithm, run, output, chosen, json=json, quiet=quiet)
 
-    command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature([*own, *_of_every_run()])  # type: ignore[attr-defined]
     command.__annotations__ = {}
     single = typer.Typer(rich_markup_mode=None, add_completion=False)
     single.command(algorithm.name, cls=DocumentedCommand, help=_help(algorithm))(command)
@@ -169,12 +117,29 @@ def _help(algorithm: Algorithm) -> str:
     return f"{algorithm.help}\n\nExample:\n{words}"
 
 
-def load_training() -> Callable[..., None]:
-    """The function that runs a training; it needs PyTorch."""
-    try:
-        from sweetrl.cli import training
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("sweetrl"):
-            raise
-        raise MissingExtra("training", "train") from error
-    return training.train
+# ---------------------------------------------------------------- one run
+
+
+def _train(
+    algorithm: Algorithm,
+    run: TrainRunSettings,
+    output: Path,
+    values: dict[str, Any],
+    *,
+    json: bool,
+    quiet: bool,
+) -> None:
+    with needs_extra("training", "train"):
+        from sweetrl.learning import training
+
+    main = training.is_main()
+    note = console.note if main and not quiet else lambda _: None
+    shown = shown_steps(None if quiet else algorithm.name, main=main)
+    card = training.train(algorithm, run, output, values, note=note, shown=shown)
+    if not main:
+        return
+    if json:
+        console.print_json({"output": str(output), "finished": card.finished, "metrics": card.metrics})
+    names = ("loss", "accuracy", "margin", "nll")
+    metrics = ", ".join(f"{name} {card.metrics[name]:.4g}" for name in names if name in card.metrics)
+    note(f"{output}: {card.examples} examples, {card.metrics['step']:.0f} steps, {metrics}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def shown(label: str | None, *, main: bool) -> "Iterator[Callable[[Progress], None]]":
+def shown_steps(label: str | None, *, main: bool) -> "Iterator[Callable[[Progress], None]]":
     """Show the progress under a label, if there is one; only the `main` process of a run tells its parent."""
     tell = progress.teller() if main else None
     if tell is not None:

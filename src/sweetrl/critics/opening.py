@@ -5,9 +5,9 @@ from pathlib import Path
 
 from sweetrl import critics
 from sweetrl.critics.critic_type import CriticTools, Picture
-from sweetrl.dialogue.building import Models, ModelSettings, read_prompt
-from sweetrl.errors import MissingExtra
-from sweetrl.models import FREE
+from sweetrl.dialogue.building import Models, ModelSettings
+from sweetrl.domains.prompt_files import read_prompt
+from sweetrl.errors import needs_extra
 from sweetrl.protocols import ChatModel, TurnCritic
 from sweetrl.types import Sampling
 
@@ -16,17 +16,17 @@ from sweetrl.types import Sampling
 class Judging:
     """How a critic without training is asked; None is as usual."""
 
-    comparing: Path | None = None
-    grading: Path | None = None
+    comparing: str | Path | None = None
+    grading: str | Path | None = None
     rounds: int | None = None
-    telling: Path | None = None
+    telling: str | Path | None = None
     """The prompt around the secret, of a critic `zero:`."""
 
     def tools(self, models: Models) -> CriticTools:
         """What critics are opened with; all that they open is closed with `models`."""
 
         def chat_model(spec: str) -> ChatModel:
-            return models.of(ModelSettings(spec, Sampling(), FREE))
+            return models.of(ModelSettings(spec, Sampling()))
 
         def pictures() -> Picture:
             from sweetrl.domains.reference_pages import References
@@ -49,9 +49,5 @@ AS_USUAL = Judging()
 
 def open_with_models(spec: str, models: Models, judging: Judging = AS_USUAL) -> TurnCritic:
     """The critic that `--critic` names. Its chat models are closed with `models`."""
-    try:
+    with needs_extra("a critic in this process", "train"):
         return critics.open_critic(spec, judging.tools(models))
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("sweetrl"):
-            raise
-        raise MissingExtra("a critic in this process", "train") from error

@@ -1,25 +1,26 @@
 """Agents and collaborators, built from the names that users give them."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
-from sweetrl.errors import DataError, UsageError
-from sweetrl.types import Sampling
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sweetrl.browser.session import BrowserSession
-    from sweetrl.dialogue.background import Closable
-    from sweetrl.dialogue.rules import Rules
-    from sweetrl.domains.domain import Domain
-    from sweetrl.models import EndpointOptions, Meter, Price
-    from sweetrl.prompts import Prompt
-    from sweetrl.protocols import Agent, ChatModel, Collaborator
-    from sweetrl.settings import PlayerSettings
-    from sweetrl.types import Task
+from sweetrl.browser.session import BrowserSession
+from sweetrl.dialogue.agents import ModelAgent
+from sweetrl.dialogue.background import Closable
+from sweetrl.dialogue.collaborators import ModelCollaborator, ReplayedCollaborator, ScriptedCollaborator
+from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.dialogues import read_episodes
+from sweetrl.domains.domain import Domain
+from sweetrl.domains.prompt_files import read_prompt
+from sweetrl.domains.registry import all_domains
+from sweetrl.errors import UsageError
+from sweetrl.models import FREE, EndpointOptions, Endpoints, Meter, Price, open_model
+from sweetrl.prompts import Prompt
+from sweetrl.protocols import Agent, ChatModel, Collaborator
+from sweetrl.settings import PlayerSettings
+from sweetrl.types import Sampling, Task, digest
 
 REPLAY = "replay:"
 
@@ -31,32 +32,27 @@ class ModelSettings:
     spec: str
     """`openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`, `mini`, or the name of a scripted agent or collaborator."""
     sampling: Sampling
-    price: "Price"
-    prompt_file: Path | None = None
+    price: Price = FREE
+    prompt_file: str | None = None
 
 
-def model_settings(settings: "PlayerSettings", price: str | None = None) -> ModelSettings:
+def model_settings(settings: PlayerSettings, price: str | None = None) -> ModelSettings:
     """One side of the dialogues, from its settings."""
     sampling = Sampling(temperature=settings.temperature, max_tokens=settings.max_tokens)
-    prompt_file = None if settings.prompt is None else Path(settings.prompt)
-    return ModelSettings(settings.model, sampling, parse_price(price), prompt_file)
+    return ModelSettings(settings.model, sampling, parse_price(price), settings.prompt)
 
 
 class Models:
-    """The chat models of a command, each opened once however many players use it."""
+    """The chat models of a command, each opened once however many players use it; a context manager closes them."""
 
-    def __init__(self, options: "EndpointOptions", meter: "Meter") -> None:
-        from sweetrl.models import Endpoints
-
-        self._endpoints = Endpoints(options)
-        self._meter = meter
+    def __init__(self, options: EndpointOptions | None = None, meter: Meter | None = None) -> None:
+        self._endpoints = Endpoints(options or EndpointOptions())
+        self._meter = meter or Meter()
         self._opened: dict[tuple[str, Price], ChatModel] = {}
         self._others: list[Closable] = []
 
-    def of(self, player: ModelSettings) -> "ChatModel":
+    def of(self, player: ModelSettings) -> ChatModel:
         """The model that plays a side."""
-        from sweetrl.models import open_model
-
         key = (player.spec, player.price)
         if key not in self._opened:
             self._opened[key] = open_model(
@@ -64,9 +60,15 @@ class Models:
             )
         return self._opened[key]
 
-    def close_too(self, other: "Closable") -> None:
+    def close_too(self, other: Closable) -> None:
         """Release something else together with the models."""
         self._others.append(other)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Release all of them."""
@@ -75,11 +77,9 @@ class Models:
 
 
 def build_agent(
-    player: ModelSettings, domain: "Domain", rules: "Rules", models: Models, tasks: "Sequence[Task]" = ()
-) -> "tuple[Agent, dict[str, Any]]":
+    player: ModelSettings, domain: Domain, rules: Rules, models: Models, tasks: Sequence[Task] = ()
+) -> tuple[Agent, dict[str, Any]]:
     """The agent, and what of it shapes an episode. Only scripted baselines are told of the tasks."""
-    from sweetrl.dialogue.agents import ModelAgent
-
     if _is_scripted(player, domain, "agent"):
         agent: Agent = domain.agents[player.spec](tasks, rules.turn_limit)
         return agent, {"agent": agent.name}
@@ -89,10 +89,8 @@ def build_agent(
     return agent, _described("agent", agent.name, player, prompt)
 
 
-def _is_scripted(player: ModelSettings, domain: "Domain", role: str) -> bool:
+def _is_scripted(player: ModelSettings, domain: Domain, role: str) -> bool:
     """Whether the domain has a script of this name; refuses that of another domain, and a prompt for it."""
-    from sweetrl.domains.registry import all_domains
-
     if player.spec not in getattr(domain, f"{role}s"):
         for other in all_domains():
             if player.spec in getattr(other, f"{role}s"):
@@ -105,18 +103,15 @@ def _is_scripted(player: ModelSettings, domain: "Domain", role: str) -> bool:
 
 def build_collaborator(
     player: ModelSettings | None,
-    domain: "Domain",
-    tasks: "list[Task]",
+    domain: Domain,
+    tasks: list[Task],
     models: Models,
-    session: "BrowserSession | None" = None,
-) -> "tuple[Collaborator, dict[str, Any]]":
+    session: BrowserSession | None = None,
+) -> tuple[Collaborator, dict[str, Any]]:
     """The collaborator, and what of it shapes an episode; None makes one who is never asked.
 
     Without a `session` nobody is shown pages as pictures.
     """
-    from sweetrl.browser.session import BrowserSession
-    from sweetrl.dialogue.collaborators import ModelCollaborator, ScriptedCollaborator
-
     if player is None:
         return ScriptedCollaborator([], name="none"), {"collaborator": "none"}
     if player.spec.startswith(REPLAY):
@@ -137,10 +132,7 @@ def build_collaborator(
     return collaborator, _described("collaborator", collaborator.name, player, prompt)
 
 
-def _replayed(player: ModelSettings, tasks: "list[Task]") -> "tuple[Collaborator, dict[str, Any]]":
-    from sweetrl.dialogue.collaborators import ReplayedCollaborator
-    from sweetrl.domains.dialogues import read_episodes
-
+def _replayed(player: ModelSettings, tasks: list[Task]) -> tuple[Collaborator, dict[str, Any]]:
     if player.prompt_file is not None:
         raise UsageError("a replayed collaborator takes no prompt; leave out --collaborator-prompt")
     path = Path(player.spec.removeprefix(REPLAY))
@@ -156,9 +148,7 @@ def _replayed(player: ModelSettings, tasks: "list[Task]") -> "tuple[Collaborator
     }
 
 
-def _described(role: str, name: str, player: ModelSettings, prompt: "Prompt") -> dict[str, Any]:
-    from sweetrl.types import digest
-
+def _described(role: str, name: str, player: ModelSettings, prompt: Prompt) -> dict[str, Any]:
     return {
         role: name,
         f"{role}_sampling": player.sampling,
@@ -166,28 +156,8 @@ def _described(role: str, name: str, player: ModelSettings, prompt: "Prompt") ->
     }
 
 
-def read_prompt(path: Path | None) -> "Prompt | None":
-    """The prompt in a user's own file, or one that ships by its name, if one is given."""
-    from sweetrl.domains.registry import find_prompt
-    from sweetrl.prompts import Prompt
-    from sweetrl.records import unreadable
-
-    if path is None:
-        return None
-    if (shipped := find_prompt(str(path))) is not None:
-        return shipped
-    try:
-        return Prompt(path.read_text(encoding="utf-8"), source=path.name)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text", path=path) from None
-
-
-def parse_price(text: str | None) -> "Price":
+def parse_price(text: str | None) -> Price:
     """`IN/OUT` per million tokens; nothing is free."""
-    from sweetrl.models import FREE, Price
-
     if text is None:
         return FREE
     prompt, _, completion = text.partition("/")

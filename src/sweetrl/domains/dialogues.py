@@ -7,7 +7,7 @@ kept in `Episode.extra["published"]`: the line itself, with null in place of wha
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -81,13 +81,18 @@ def read_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator
         yield episode
 
 
-def distinct_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator[Episode]:
-    """The episodes of a file in either format; an id that comes twice is an error."""
+def distinct_episodes(path: Path, tasks: Mapping[str, Task] | None = None) -> Iterator[Episode]:
+    """The episodes of a file in any format; an id that comes twice is an error."""
     seen = IdSet()
-    for episode in read_episodes(path, tasks):
+    for episode in read_episodes(path, None if tasks is None else tasks.values()):
         if not seen.add(episode.id):
             raise DataError(f"holds two dialogues with the id {episode.id}; ids must differ", path=path)
         yield episode
+
+
+def load_episodes(path: Path, tasks: Mapping[str, Task] | None = None) -> dict[str, Episode]:
+    """The episodes of a file by id."""
+    return {episode.id: episode for episode in distinct_episodes(path, tasks)}
 
 
 def read_dialogues(path: Path) -> Iterator[tuple[Task, Episode]]:

@@ -4,8 +4,9 @@ A source is a file of JSON lines, ours or published by ColBench, told apart line
 generator with a split, a size and perhaps a seed: `mini-frontend:test:500:7`.
 """
 
+import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,18 @@ def read_tasks(source: str | Path) -> Iterator[Task]:
 def load_tasks(source: str | Path) -> dict[str, Task]:
     """The tasks of a source by id."""
     return {task.id: task for task in read_tasks(source)}
+
+
+def tasks_or_none(source: str | Path | None) -> dict[str, Task] | None:
+    """The tasks of a source by id; None where no source is given."""
+    return None if source is None else load_tasks(source)
+
+
+def fingerprint_of_tasks(tasks: Iterable[Task]) -> str:
+    """A hash of the tasks' content, in whatever file and order."""
+    lines = sorted(msgspec.json.encode((task.id, task.domain, task.request, task.secret)) for task in tasks)
+    content = hashlib.sha256(b"\n".join(lines)).hexdigest()
+    return f"{len(lines)} tasks {content[:16]}"
 
 
 def count_tasks(source: str | Path) -> int:

@@ -8,7 +8,7 @@ import msgspec
 
 from sweetrl.errors import ConfigError, DataError
 from sweetrl.experiments.pipeline import Stage
-from sweetrl.records import unwritable, write_atomically
+from sweetrl.records import unwritable, write_json
 from sweetrl.settings.words import same_command
 
 JOURNAL = "run.json"
@@ -56,7 +56,7 @@ class Journal:
                 "seconds": round(seconds, 1),
             }
         )
-        write_atomically(self._path, msgspec.json.format(msgspec.json.encode(self.entries)) + b"\n")
+        write_json(self._path, self.entries)
 
 
 def _difference(before: list[str], now: tuple[str, ...]) -> str:

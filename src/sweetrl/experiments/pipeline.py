@@ -204,7 +204,7 @@ class _Pipeline:
             turn_limit=recipe.rollout.turn_limit,
             seed=recipe.seed,
         )
-        given = {"episodes": self._episodes, "tasks": recipe.tasks.train, "kind": recipe.kind}
+        given = {"episodes": self._episodes, "tasks": recipe.tasks.train, "domain": recipe.domain}
         return command_stage("candidates", given, sampling, output=self._places.candidates)
 
     def _rank(self) -> Stage:
@@ -240,7 +240,7 @@ class _Pipeline:
             for name, read in algorithm.reads.items()
             if read.required or name == "tasks" or imitates
         }
-        return self._train(algorithm, settings, {**given, "kind": recipe.kind}, places.policy)
+        return self._train(algorithm, settings, {**given, "domain": recipe.domain}, places.policy)
 
     def _evaluation(self, tasks: str) -> Stage:
         recipe, agent = self._recipe, self._recipe.agent

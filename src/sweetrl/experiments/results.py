@@ -11,7 +11,7 @@ from sweetrl.experiments.journal import Journal
 from sweetrl.experiments.plan import Plan
 from sweetrl.experiments.study_report import REPORT, write_report
 from sweetrl.experiments.study_results import StudyReader, missing_points, points_of
-from sweetrl.records import write_atomically
+from sweetrl.records import write_atomically, write_json
 from sweetrl.report.study_page import study_page
 from sweetrl.settings import Study, current_settings
 
@@ -50,7 +50,7 @@ def written_results(study: Study) -> StudyResults | None:
 
 
 def _write(results: StudyResults, path: Path) -> None:
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(results)) + b"\n")
+    write_json(path, results)
 
 
 def _gather(results: StudyResults, path: Path) -> StudyResults:

@@ -185,7 +185,7 @@ class _Seed:
         return Recipe(
             output=study.output,
             algorithm=settings.algorithm,
-            kind=study.kind,
+            domain=study.domain,
             seed=self._seed,
             tasks=TaskFiles(train=branch.tasks, test=study.evaluation_tasks()),
             episodes=str(branch.data / "episodes.jsonl") if branch.held else None,

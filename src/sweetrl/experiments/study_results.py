@@ -98,7 +98,7 @@ class StudyReader:
             tasks = self.tasks(run.tasks)
             self._figures[run.folder] = figures_by_task(
                 tasks,
-                distinct_episodes(run.folder / EPISODES, tasks.values()),
+                distinct_episodes(run.folder / EPISODES, tasks),
                 read_records(run.folder / VERDICTS, Verdict),
                 tracker=fact_tracker(tasks),
             )
@@ -153,7 +153,7 @@ class StudyReader:
             tracker = fact_tracker(tasks)
             if tracker is None:
                 return
-            episodes = distinct_episodes(run.folder / EPISODES, tasks.values())
+            episodes = distinct_episodes(run.folder / EPISODES, tasks)
             tables.append(useful_by_turn(tasks, episodes, tracker, self._turn_limit))
         for number in range(self._turn_limit - 1):  # the last one is the answer
             yield crossed_mean("useful", [table[number] for table in tables])

@@ -13,16 +13,14 @@ from typing import Any
 
 from sweetrl.dialogue.dialogue import Dialogue
 from sweetrl.dialogue.rules import Conclusion, Rules
-from sweetrl.errors import MissingExtra
+from sweetrl.errors import needs_extra
 from sweetrl.integrations.benchmark import Benchmark
 from sweetrl.protocols import Collaborator, Scorer
 from sweetrl.types import Ending, Task, Turn
 
-try:
+with needs_extra("the Gymnasium environment", "gym"):
     import gymnasium
     from gymnasium import spaces
-except ModuleNotFoundError as error:
-    raise MissingExtra("the Gymnasium environment", "gym") from error
 
 ENV_ID = "sweetrl/ColBench-v0"
 MAX_ACTION = 1 << 16

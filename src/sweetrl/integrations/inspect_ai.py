@@ -15,19 +15,17 @@ import msgspec
 
 from sweetrl.dialogue.dialogue import Dialogue
 from sweetrl.dialogue.rules import Rules
-from sweetrl.errors import MissingExtra
+from sweetrl.errors import needs_extra
 from sweetrl.integrations.benchmark import Benchmark
 from sweetrl.types import Episode, Unfinished
 
-try:
+with needs_extra("the inspect_ai task", "inspect"):
     from inspect_ai import Task, task
     from inspect_ai.dataset import MemoryDataset, Sample
     from inspect_ai.log import EvalLog
     from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
     from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
     from inspect_ai.solver import Generate, Solver, TaskState, solver
-except ModuleNotFoundError as error:
-    raise MissingExtra("the inspect_ai task", "inspect") from error
 
 _MESSAGES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 _METRICS = {"success": [mean(), stderr()], "reward": [mean(), stderr()]}

@@ -18,18 +18,16 @@ from typing import TYPE_CHECKING, Any
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.dialogue import Dialogue
 from sweetrl.dialogue.rules import Rules
-from sweetrl.errors import MissingExtra, UsageError
+from sweetrl.errors import UsageError, needs_extra
 from sweetrl.integrations.benchmark import Benchmark
 
-try:
+with needs_extra("the OpenEnv environment", "openenv"):
     from openenv.core.client_types import StepResult
     from openenv.core.env_client import EnvClient
     from openenv.core.env_server.http_server import create_app
     from openenv.core.env_server.interfaces import Environment
     from openenv.core.env_server.types import Action, Observation, State
     from pydantic import Field
-except ModuleNotFoundError as error:
-    raise MissingExtra("the OpenEnv environment", "openenv") from error
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

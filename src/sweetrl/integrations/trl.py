@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.dialogue import Dialogue
 from sweetrl.domains.registry import domain_of
-from sweetrl.errors import MissingExtra, UsageError, WordsError
+from sweetrl.errors import UsageError, WordsError, needs_extra
 from sweetrl.integrations.benchmark import Benchmark
 from sweetrl.types import Episode, EpisodePair, Message, Role, TurnPair, Unfinished, Verdict
 
@@ -205,10 +205,8 @@ def privileged_prompts(benchmark: Benchmark) -> "Dataset":
 
 
 def _dataset(rows: list[Any]) -> "Dataset":
-    try:
+    with needs_extra("the integration with TRL", "trl"):
         from datasets import Dataset
-    except ModuleNotFoundError as error:
-        raise MissingExtra("the integration with TRL", "trl") from error
     return Dataset.from_list(rows)
 
 

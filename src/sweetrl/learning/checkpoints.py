@@ -29,7 +29,7 @@ from msgspec import Struct
 from sweetrl.errors import ConfigError, DataError, TrainingError, UsageError
 from sweetrl.learning.algorithms import algorithm_of
 from sweetrl.learning.settings import TrainingSettings
-from sweetrl.records import installed_versions, unreadable, unwritable, write_atomically
+from sweetrl.records import installed_versions, unreadable, unwritable, write_atomically, write_json
 
 CARD = "sweetrl.json"
 LOG = "log.jsonl"
@@ -98,7 +98,7 @@ def read_training_card(folder: Path) -> TrainingCard:
 def write_training_card(folder: Path, card: TrainingCard) -> None:
     """Put the card into a folder, for programs and for people."""
     write_atomically(folder / "README.md", model_card(card).encode())
-    write_atomically(folder / CARD, msgspec.json.format(msgspec.json.encode(card)) + b"\n")
+    write_json(folder / CARD, card)
 
 
 def training_versions() -> dict[str, str]:

@@ -10,7 +10,7 @@ from sweetrl.domains.registry import reference_text
 from sweetrl.errors import DataError
 from sweetrl.learning.settings import Normalisation
 from sweetrl.prompts import Prompt
-from sweetrl.records import unreadable, write_atomically
+from sweetrl.records import unreadable, write_json
 from sweetrl.types import Task
 
 CRITIC_CARD = "critic.json"
@@ -46,7 +46,7 @@ class CriticCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def write_critic_card(folder: Path, card: CriticCard) -> None:
     """Make a model's folder a critic."""
-    write_atomically(folder / CRITIC_CARD, msgspec.json.format(msgspec.json.encode(card)) + b"\n")
+    write_json(folder / CRITIC_CARD, card)
 
 
 def read_critic_card(folder: Path) -> CriticCard:

@@ -4,5 +4,5 @@ import transformers.models.llama.modeling_llama  # noqa: F401  of the models tha
 
 import sweetrl.learning.heads
 import sweetrl.learning.networks
-import sweetrl.learning.trainer
+import sweetrl.learning.training
 import sweetrl.models.local  # noqa: F401

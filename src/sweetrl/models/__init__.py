@@ -1,6 +1,6 @@
 """Chat models: behind an endpoint, in this process, or scripted. `open_model` makes one from its name."""
 
-from sweetrl.errors import MissingExtra
+from sweetrl.errors import needs_extra
 from sweetrl.models.endpoints import EndpointOptions, Endpoints
 from sweetrl.models.meter import FREE, Meter, MeteredModel, Price
 from sweetrl.models.scripted import ScriptedModel, script_named
@@ -54,12 +54,8 @@ def _behind_endpoint(
 
 
 def _local(spec: ModelSpec, max_batch: int | None) -> ChatModel:
-    try:
+    with needs_extra("a model in this process", "train"):
         from sweetrl.models.local import LocalModel
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("sweetrl"):
-            raise
-        raise MissingExtra("a model in this process", "train") from error
     return LocalModel(located(spec.model), name=spec.name, max_batch=max_batch)
 
 

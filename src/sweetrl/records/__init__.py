@@ -7,8 +7,17 @@ the first record, and its provenance, completed after the last.
 """
 
 from sweetrl.records.cards import RunCard, card_path, installed_versions, read_card
-from sweetrl.records.files import unreadable, unwritable, write_atomically
-from sweetrl.records.ids import IdSet
+from sweetrl.records.files import (
+    fingerprint,
+    make_folder,
+    refuse_existing,
+    unreadable,
+    unwritable,
+    write_atomically,
+    write_json,
+    write_lines,
+)
+from sweetrl.records.ids import IdSet, find_by_id
 from sweetrl.records.log import RecordLog, open_log
 from sweetrl.records.reading import LineDecoder, read_lines, read_records
 from sweetrl.records.surrogates import decode_json, without_surrogates
@@ -20,13 +29,19 @@ __all__ = [
     "RunCard",
     "card_path",
     "decode_json",
+    "find_by_id",
+    "fingerprint",
     "installed_versions",
+    "make_folder",
     "open_log",
     "read_card",
     "read_lines",
     "read_records",
+    "refuse_existing",
     "unreadable",
     "unwritable",
     "without_surrogates",
     "write_atomically",
+    "write_json",
+    "write_lines",
 ]

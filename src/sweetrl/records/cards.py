@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from sweetrl.errors import DataError
-from sweetrl.records.files import unreadable, write_atomically
+from sweetrl.records.files import unreadable, write_json
 from sweetrl.records.reading import one_line
 
 
@@ -49,7 +49,7 @@ def read_card(path: Path) -> RunCard:
 
 def write_card(path: Path, card: RunCard) -> None:
     """Put the card beside the record file `path`."""
-    write_atomically(card_path(path), msgspec.json.format(msgspec.json.encode(card)) + b"\n")
+    write_json(card_path(path), card)
 
 
 def unfinish(path: Path, card: RunCard) -> None:

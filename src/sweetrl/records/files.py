@@ -2,25 +2,73 @@
 
 import contextlib
 import errno
+import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from sweetrl.errors import DataError, UsageError
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`, or leave it as it was."""
-    temporary = path.with_name(f".{path.name}.tmp")
+def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
+    """Write `lines` to a new file as they come; how many there were.
+
+    `path` gets its name when the last line is in, so that a failure or Ctrl-C leaves what was there.
+    """
+    temporary = path.parent / f".{path.name}.tmp"
+    count = 0
     try:
+        refuse_existing(path, replace=replace)
         with temporary.open("wb") as file:
-            file.write(content)
+            for count, line in enumerate(lines, start=1):  # noqa: B007  counts
+                file.write(line)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         raise unwritable(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return count
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`, or leave it as it was."""
+    write_lines(path, [content], replace=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace `path` by a value as JSON that people can read; records are welcome inside it."""
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n")
+
+
+def refuse_existing(path: Path, *, replace: bool) -> None:
+    """Stop before any work if the output is not to be written."""
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name a file to write with -o")
+    if path.exists() and not replace:
+        raise UsageError(f"{path}: exists already; choose another output with -o, or replace it with --force")
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of an output, if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def fingerprint(path: Path) -> str:
+    """A hash of a file's content: a resumed run must read the same."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def unreadable(path: Path, error: OSError) -> DataError:
@@ -35,5 +83,5 @@ def unreadable(path: Path, error: OSError) -> DataError:
 def unwritable(path: Path, error: OSError) -> UsageError:
     """The one-line form of a failed write."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return UsageError(f"{path}: no space left; free some and run the same command again to go on")
+        return UsageError(f"{path}: no space left; free some and rerun the same command to resume")
     return UsageError(f"{path}: cannot be written: {error.strerror}; choose another output with -o")

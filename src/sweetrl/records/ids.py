@@ -1,8 +1,17 @@
-"""Which records are there, without holding them."""
+"""Which records are there, without holding them; and the one of an id."""
 
 import hashlib
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeVar
+
+from sweetrl.errors import DataError
+from sweetrl.types import Episode, Task
+
+Record = TypeVar("Record", Episode, Task)
 
 
 class IdSet:
@@ -43,3 +52,15 @@ class IdSet:
     def _key(text: str) -> int:
         raw = text.encode("utf-8", "surrogatepass")
         return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big")
+
+
+def find_by_id(records: Iterable[Record], wanted: str, noun: str, path: Path) -> Record:
+    """The record of an id in the file `path`; `noun` is what such records are called."""
+    seen: list[str] = []
+    for record in records:
+        if record.id == wanted:
+            return record
+        seen.append(record.id)
+    close = get_close_matches(wanted, seen, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the first one is {seen[0]!r}"
+    raise DataError(f"no {noun} has the id {wanted!r}; {hint}", path=path)

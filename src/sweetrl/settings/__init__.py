@@ -31,7 +31,13 @@ from sweetrl.settings.stages import (
     ValueSettings,
 )
 from sweetrl.settings.studies import BestOfSettings, Study, StudyCritic, StudyMethod
-from sweetrl.settings.training import CriticNumbers, CriticSettings, TrainNumbers, TrainSettings
+from sweetrl.settings.training import (
+    CriticNumbers,
+    CriticSettings,
+    TrainNumbers,
+    TrainRunSettings,
+    TrainSettings,
+)
 
 __all__ = [
     "AgentSettings",
@@ -66,6 +72,7 @@ __all__ = [
     "StudyMethod",
     "TaskFiles",
     "TrainNumbers",
+    "TrainRunSettings",
     "TrainSettings",
     "TurnPairSettings",
     "ValueSettings",

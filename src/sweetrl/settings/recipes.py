@@ -87,8 +87,8 @@ class Recipe(Section, frozen=True, kw_only=True):
     """The folder that everything is written in."""
     algorithm: Name = "sweet"
     """How the policy is trained, as `sweetrl train` calls it; `none` evaluates the agent as it is."""
-    kind: Name = "backend"
-    """The domain of the tasks."""
+    domain: Name = "backend"
+    """What the tasks are about."""
     seed: int = 0
     tasks: TaskFiles
     episodes: Name | None = None

@@ -141,8 +141,8 @@ class Study(Section, frozen=True, kw_only=True):
     title: str = "Study"
     page: Name | None = None
     """Where the page with the results goes; `results.md` of the output if not given."""
-    kind: Name = "backend"
-    """The domain of the tasks."""
+    domain: Name = "backend"
+    """What the tasks are about."""
     seed: Seed = 0
     """Of the first run; the others count up from it."""
     seeds: Positive = 1

@@ -68,6 +68,33 @@ class TrainSettings(TrainNumbers, frozen=True, kw_only=True):
     """The seed model: a folder, a name on the hub, or one that ships."""
 
 
+class TrainRunSettings(Section, frozen=True, kw_only=True):
+    """What every training run has beside its hyperparameters."""
+
+    model: Annotated[Name, Setting("The seed model: a folder, or a name on the hub.", metavar="PATH")]
+    agent_prompt: Annotated[
+        Name | None,
+        Setting("A file with another prompt.", metavar="FILE", default="the prompt that ships"),
+    ] = None
+    turn_limit: Annotated[Positive, Setting("The turn limit that the agent's prompt names.")] = 10
+    seed: Annotated[int, Setting("Seed of the order of the data, of adapters and of heads.")] = 0
+    keep: Annotated[Positive, Setting("Checkpoints that are kept.", Record.NOTHING)] = 2
+    log_every: Annotated[
+        Positive, Setting("Steps between lines of log.jsonl.", Record.NOTHING, metavar="STEPS")
+    ] = 1
+    monitor: Annotated[
+        int,
+        Meta(ge=0),
+        Setting(
+            "How often KL to the base model, turn length and held-out loss are measured.",
+            Record.NOTHING,
+            metavar="TIMES",
+        ),
+    ] = 8
+    tensorboard: Annotated[bool, Setting("Log for TensorBoard too.", Record.NOTHING)] = False
+    wandb: Annotated[bool, Setting("Log to Weights & Biases too.", Record.NOTHING)] = False
+
+
 class CriticNumbers(TrainNumbers, frozen=True, kw_only=True):
     """The hyperparameters of one training run of a critic."""
 

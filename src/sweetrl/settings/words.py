@@ -25,6 +25,7 @@ RENAMED = {
     "blind": "no_reference",
     "floor": "min_lr_ratio",
     "imitation": "sft_weight",
+    "kind": "domain",
     "learner": "algorithm",
     "method": "algorithm",
     "nll": "nll_weight",

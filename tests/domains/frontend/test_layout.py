@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pages.painted import WIDTH, body, box, paint, shop
-from sweetrl.domains.frontend.layout import MOST_BLOCKS, LayoutSimilarity, features_of, likeness
-from sweetrl.domains.frontend.similarity import Likeness
+from sweetrl.domains.frontend.layout import MOST_BLOCKS, LayoutSimilarity, features_of, page_similarity
+from sweetrl.domains.frontend.similarity import SimilarityScore
 from sweetrl.errors import PageError, RenderError
 from sweetrl.types import Shot
 
 PARTS = {"position", "size", "colour", "text", "completeness", "palette", "shade"}
 
 
-def compare(reference: Shot, answer: Shot) -> Likeness:
+def compare(reference: Shot, answer: Shot) -> SimilarityScore:
     return asyncio.run(LayoutSimilarity().compare(reference, answer))
 
 
@@ -27,7 +27,7 @@ def test_a_page_is_exactly_like_itself():
 
 
 def test_features_of_the_same_page_give_one_without_the_short_cut_too():
-    found = likeness(features_of(shop()), features_of(shop()))
+    found = page_similarity(features_of(shop()), features_of(shop()))
     assert found.score == pytest.approx(1.0)
     assert found.parts == pytest.approx(dict.fromkeys(PARTS, 1.0))
 

@@ -10,7 +10,7 @@ from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.frontend.layout import LayoutSimilarity
 from sweetrl.domains.frontend.scorer import FrontendScorer, page_in
 from sweetrl.domains.frontend.secret import FrontendSecret
-from sweetrl.domains.frontend.similarity import Likeness
+from sweetrl.domains.frontend.similarity import SimilarityScore
 from sweetrl.errors import DataError, PageError, RenderError, StageError
 from sweetrl.types import (
     Ending,
@@ -125,10 +125,10 @@ def test_a_page_that_cannot_be_compared_is_its_authors_fault_and_can_be_looked_a
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf])
-def test_a_likeness_that_is_no_number_is_the_lowest_reward(score):
+def test_a_similarity_that_is_no_number_is_the_lowest_reward(score):
     class Odd(LayoutSimilarity):
         async def compare(self, reference, answer):
-            return Likeness(score)
+            return SimilarityScore(score)
 
     assert judged(CLOSE, similarity=Odd()).reward == 0.0
 

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
-from sweetrl.domains.frontend.similarity import Likeness
+from sweetrl.domains.frontend.similarity import SimilarityScore
 from sweetrl.errors import DataError, MissingExtra, RenderError, StageError
 from sweetrl.types import Shot, picture_digest
 
@@ -56,11 +56,11 @@ class ClipSimilarity:
         """Which model it is, and the version of what is done with it."""
         return self._name
 
-    async def compare(self, reference: Shot, answer: Shot) -> Likeness:
+    async def compare(self, reference: Shot, answer: Shot) -> SimilarityScore:
         """The cosine; opposite directions count as nothing in common."""
         one, other = await asyncio.gather(self._embedding(reference.png), self._embedding(answer.png))
         cosine = float(one @ other)
-        return Likeness(min(max(cosine, 0.0), 1.0), {"cosine": min(max(cosine, 0.0), 1.0)})
+        return SimilarityScore(min(max(cosine, 0.0), 1.0), {"cosine": min(max(cosine, 0.0), 1.0)})
 
     async def close(self) -> None:
         """Stop embedding and forget what is known."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweetrl.domains.frontend.similarity import Likeness
+from sweetrl.domains.frontend.similarity import SimilarityScore
 from sweetrl.errors import MissingExtra, PageError, RenderError
 from sweetrl.types import Box, Shot, picture_digest
 
@@ -35,7 +35,7 @@ _AREA, _PICTURE, _TEXT = range(3)
 _WHITE = "#ffffff"
 _PICTURE_COLOUR = (128.0, 128.0, 128.0)
 _REACH = 400.0
-"""Pixels at which two places have lost 63 % of their likeness."""
+"""Pixels at which two places have lost 63 % of their similarity."""
 _COLOUR_REACH = 60.0
 """Distance in CIELAB at which two colours have."""
 _LEAST_MATCH = 0.35
@@ -74,23 +74,25 @@ class LayoutSimilarity:
     def __init__(self) -> None:
         self._features: OrderedDict[str, Features] = OrderedDict()
 
-    async def compare(self, reference: Shot, answer: Shot) -> Likeness:
-        """The likeness, with its parts: position, size, colour, text, completeness, palette, shade."""
+    async def compare(self, reference: Shot, answer: Shot) -> SimilarityScore:
+        """The similarity, with its parts: position, size, colour, text, completeness, palette, shade."""
         return await asyncio.to_thread(self._compare, reference, answer)
 
     async def close(self) -> None:
         """Forget what was kept."""
         self._features.clear()
 
-    def _compare(self, reference: Shot, answer: Shot) -> Likeness:
+    def _compare(self, reference: Shot, answer: Shot) -> SimilarityScore:
         if reference.png == answer.png:
-            return Likeness(1.0, dict.fromkeys((*ASPECTS, "text", "completeness", "palette", "shade"), 1.0))
+            return SimilarityScore(
+                1.0, dict.fromkeys((*ASPECTS, "text", "completeness", "palette", "shade"), 1.0)
+            )
         key = picture_digest(reference.png)
         if (known := self._features.get(key)) is None:
             known = self._features[key] = _readable(reference, RenderError)
             if len(self._features) > _FEATURES_KEPT:
                 self._features.popitem(last=False)
-        return likeness(known, _readable(answer, PageError))
+        return page_similarity(known, _readable(answer, PageError))
 
 
 def _readable(shot: Shot, blame: type[PageError | RenderError]) -> Features:
@@ -103,7 +105,7 @@ def _readable(shot: Shot, blame: type[PageError | RenderError]) -> Features:
         raise blame(f"the page cannot be compared: {type(error).__name__}: {error}") from error
 
 
-def likeness(reference: Features, answer: Features) -> Likeness:
+def page_similarity(reference: Features, answer: Features) -> SimilarityScore:
     """The average of the three looks, and what they saw."""
     blocks, parts = _compare_blocks(reference.blocks, answer.blocks)
     parts["text"] = _overlap(reference.words, answer.words)
@@ -111,7 +113,7 @@ def likeness(reference: Features, answer: Features) -> Likeness:
     parts["shade"] = _compare_shades(reference.grey, answer.grey)
     looks = {"blocks": blocks, **parts}
     score = sum(weight * looks[look] for look, weight in LOOKS.items())
-    return Likeness(min(max(score, 0.0), 1.0), parts)
+    return SimilarityScore(min(max(score, 0.0), 1.0), parts)
 
 
 def features_of(shot: Shot) -> Features:

@@ -1,4 +1,4 @@
-"""Scoring pages: reference and answer rendered, and the likeness of the two pictures measured.
+"""Scoring pages: reference and answer rendered, and the similarity of the two pictures measured.
 
 An answer without a page, or with one that cannot be shown, gets the lowest reward. A browser that breaks down,
 or a reference that cannot be shown, leaves the episode unscored.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sweetrl.domains.frontend.secret import frontend_secret
-from sweetrl.domains.frontend.similarity import Likeness, Similarity
+from sweetrl.domains.frontend.similarity import Similarity, SimilarityScore
 from sweetrl.errors import PageError, RenderError, StageError
 from sweetrl.outputs import find_page, marked_answer
 from sweetrl.protocols import Renderer
@@ -29,7 +29,7 @@ from sweetrl.types import (
 )
 
 GOOD = 0.9
-"""A part of the likeness passes its check from here on."""
+"""A part of the similarity passes its check from here on."""
 SUCCESS = 0.99
 """A page that is as good as the reference: what differs is hard to see."""
 
@@ -95,13 +95,13 @@ class FrontendScorer:
         if isinstance(shown, BaseException):
             raise shown
         try:
-            likeness = await self._similarity.compare(reference, shown)
+            found = await self._similarity.compare(reference, shown)
         except PageError as error:
             return _unusable(str(error), self._kept(reference, shown))
-        if not math.isfinite(likeness.score):
+        if not math.isfinite(found.score):
             # Stored, it would be read as unscored.
             return _unusable("the page cannot be compared", self._kept(reference, shown))
-        return _Judgement(likeness.score, _checks(likeness), self._kept(reference, shown))
+        return _Judgement(found.score, _checks(found), self._kept(reference, shown))
 
     def _kept(self, reference: Shot, answer: Shot | None = None) -> Screenshots | None:
         """The pictures, stored if they are to be."""
@@ -152,9 +152,9 @@ def _unusable(reason: str, screenshots: Screenshots | None) -> _Judgement:
     return _Judgement(0.0, (Check("page", Outcome.UNUSABLE, reason),), screenshots)
 
 
-def _checks(likeness: Likeness) -> tuple[Check, ...]:
-    """The parts of a likeness as checks: the figure is in the detail."""
+def _checks(found: SimilarityScore) -> tuple[Check, ...]:
+    """The parts of a similarity as checks: the figure is in the detail."""
     return tuple(
         Check(name, Outcome.PASSED if value >= GOOD else Outcome.WRONG, f"{value:.4f}")
-        for name, value in likeness.parts.items()
+        for name, value in found.parts.items()
     )

@@ -7,8 +7,8 @@ from msgspec import Struct
 from sweetrl.types import Shot
 
 
-class Likeness(Struct, frozen=True):
-    """The likeness of an answer's page to the reference's."""
+class SimilarityScore(Struct, frozen=True):
+    """The similarity of an answer's page to the reference's."""
 
     score: float
     """From 0 to 1, which only a page that looks like the reference gets."""
@@ -17,14 +17,14 @@ class Likeness(Struct, frozen=True):
 
 
 class Similarity(Protocol):
-    """Measures likeness."""
+    """Measures the similarity of pages."""
 
     @property
     def name(self) -> str:
         """`name/version`; the version changes whenever a score could."""
         ...
 
-    async def compare(self, reference: Shot, answer: Shot) -> Likeness:
+    async def compare(self, reference: Shot, answer: Shot) -> SimilarityScore:
         """How alike the answer is to the reference.
 
         `PageError` if the answer's page cannot be compared, `StageError` if the measure itself or the reference fails.

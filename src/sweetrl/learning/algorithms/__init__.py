@@ -4,17 +4,23 @@ A package announces an `Algorithm` in the entry point group `sweetrl.algorithms`
 """
 
 import pkgutil
+from collections.abc import Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import NODEFAULT
 
 from sweetrl.errors import ConfigError, UsageError
 from sweetrl.learning.algorithm import Algorithm
-from sweetrl.learning.settings import TrainingSettings
+from sweetrl.learning.settings import TRAINING_NAMES, TrainingSettings
+from sweetrl.settings import CriticNumbers, TrainNumbers, settings_fields
+from sweetrl.settings.schema import Field
+from sweetrl.settings.training import CHOSEN_BY_ALGORITHM
 
 if TYPE_CHECKING:
     from sweetrl.learning.objectives import Objective, StepObjective
@@ -49,6 +55,32 @@ def algorithm_of(settings: TrainingSettings) -> Algorithm:
 def objective(settings: TrainingSettings) -> "Objective | StepObjective":
     """What a run with these settings minimises."""
     return algorithm_of(settings).objective(settings)
+
+
+def options_of(algorithm: Algorithm) -> Iterator[Field]:
+    """The settings of recipes that an algorithm takes, each with the default that the algorithm has for it."""
+    shared = [field.name for field in settings_fields(TrainNumbers) if field.name not in CHOSEN_BY_ALGORITHM]
+    taken = {*algorithm.takes, *shared, *(["prompt"] if algorithm.privileged else [])}
+    for field in settings_fields(CriticNumbers):
+        if field.path[0] in taken:
+            yield _with_default(field, algorithm)
+
+
+def default_options(algorithm: Algorithm) -> dict[str, Any]:
+    """All options of an algorithm's own at their defaults; `NODEFAULT` where one must be given."""
+    return {
+        **{name: NODEFAULT if read.required else None for name, read in algorithm.reads.items()},
+        "domain": None,
+        **{name: own.default for name, own in algorithm.hyperparameters.items()},
+        **{field.path[0]: field.default for field in options_of(algorithm)},
+    }
+
+
+def _with_default(field: Field, algorithm: Algorithm) -> Field:
+    value = getattr(default_settings(algorithm.name), TRAINING_NAMES.get(field.name, field.name), None)
+    if field.default is not None or field.setting.default or value is None:
+        return field
+    return replace(field, setting=replace(field.setting, default=str(value)))
 
 
 def default_settings(algorithm: str, **changes: object) -> TrainingSettings:

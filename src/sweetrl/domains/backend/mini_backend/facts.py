@@ -42,11 +42,6 @@ class Family(Struct, frozen=True):
     facts: tuple[Fact, ...]
     """In the order of their steps."""
 
-    @property
-    def fact_names(self) -> frozenset[str]:
-        """Of all facts."""
-        return frozenset(fact.name for fact in self.facts)
-
 
 TEXT = Family(
     "text",

@@ -1,4 +1,4 @@
-"""What `sweetrl score` does: judges each answer or dialogue once, and keeps its verdict at once."""
+"""`score`: gives each answer or dialogue a verdict, once, and keeps it at once."""
 
 import hashlib
 import time
@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from sweetrl import interrupts
-from sweetrl.cli import console
-from sweetrl.cli.answers import read_answers
+from sweetrl.domains.answers import read_answers
 from sweetrl.domains.dialogues import read_episodes
 from sweetrl.domains.domain import Domain
 from sweetrl.domains.registry import find_domain
@@ -19,11 +18,12 @@ from sweetrl.domains.scoring import ScoringBackend
 from sweetrl.errors import DataError, UsageError
 from sweetrl.evaluation.batches import score_in_order
 from sweetrl.evaluation.turn_cost import PricedScorer
+from sweetrl.experiments.stages.reporting import SILENT, Reporter
 from sweetrl.records import IdSet, RecordLog, open_log
 from sweetrl.types import Episode, Task, Verdict, digest
 
 
-class Source:
+class Answers:
     """The episodes to score, read twice: once to see that all of them are sound, once to score them."""
 
     def __init__(self, tasks: dict[str, Task], answers: Path | None, episodes: Path | None) -> None:
@@ -67,20 +67,26 @@ def _open_verdicts(path: Path, config: dict[str, Any]) -> RecordLog[Verdict]:
     )
 
 
-def judge(
-    source: Source, total: int, output: Path, bench: ScoringBackend, *, turn_cost: float = 0.0, silent: bool
+def score_answers(
+    source: Answers,
+    total: int,
+    output: Path,
+    backend: ScoringBackend,
+    *,
+    turn_cost: float = 0.0,
+    reporter: Reporter = SILENT,
 ) -> dict[str, float]:
     """Score what is not yet in the output; how much that was, and how fast."""
-    config = {**bench.settings, "tasks": _digest(source.tasks)}
+    config = {**backend.settings, "tasks": _digest(source.tasks)}
     if turn_cost:
         config["turn_cost"] = turn_cost
     with _open_verdicts(output, config) as log:
-        if log.repaired and not silent:
-            console.note(f"{output}: {log.repaired}")
+        if log.repaired:
+            reporter.note(f"{output}: {log.repaired}")
         before, started = len(log), time.monotonic()
         try:
-            with console.progress("scoring", total, done=before, quiet=silent) as advance:
-                interrupts.run(_append_verdicts, source, bench, turn_cost, log, advance)
+            with reporter.progress("scoring", total, done=before) as advance:
+                interrupts.run(_append_verdicts, source, backend, turn_cost, log, advance)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"{len(log)} of {total} scored") from None
         log.finish()
@@ -94,20 +100,27 @@ def judge(
 
 
 async def _append_verdicts(
-    source: Source,
-    bench: ScoringBackend,
+    source: Answers,
+    backend: ScoringBackend,
     turn_cost: float,
     log: RecordLog[Verdict],
     advance: Callable[[int], None],
 ) -> None:
     missing = (item for item in source if not log.has(item[1].id, digest(item[1].answer)))
-    async with bench.opened() as scorer:
+    async with backend.opened() as scorer:
         priced = PricedScorer(scorer, turn_cost) if turn_cost else scorer
-        verdicts = score_in_order(missing, priced, concurrency=bench.workers)
+        verdicts = score_in_order(missing, priced, concurrency=backend.workers)
         async with aclosing(verdicts) as stream:
             async for verdict in stream:
                 log.append(verdict.episode_id, verdict)
                 advance(1)
+
+
+def find_defective(tasks: dict[str, Task], backend: ScoringBackend, reporter: Reporter = SILENT) -> list[str]:
+    """The ids of the tasks that have a defect."""
+    with reporter.progress("checking tasks", len(tasks)) as advance:
+        found = interrupts.run(backend.find_defects, tasks.values(), advance)
+        return [task_id for task_id, defects in found.items() if defects]
 
 
 def _digest(tasks: dict[str, Task]) -> str:

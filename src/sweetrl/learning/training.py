@@ -1,19 +1,23 @@
-"""Runs `sweetrl train`: reads the records, claims the folder, trains, and shows the progress."""
+"""One training run from files to a folder: read the records, claim the folder, train. Resumes what was interrupted."""
 
 import contextlib
+import importlib.util
 import os
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch.distributed
 
 from sweetrl import interrupts
-from sweetrl.cli import console, inputs
-from sweetrl.cli.candidates import refuse_other_domain
-from sweetrl.cli.train_progress import shown
-from sweetrl.dialogue.building import read_prompt
+from sweetrl.domains.dialogues import load_episodes
 from sweetrl.domains.domain import Domain
+from sweetrl.domains.prompt_files import read_prompt, refuse_other_domain
 from sweetrl.domains.reference_pages import make_references
 from sweetrl.domains.registry import DEFAULT, find_domain, only_domain
+from sweetrl.domains.sources import fingerprint_of_tasks, tasks_or_none
 from sweetrl.errors import UsageError
 from sweetrl.learning.algorithm import Algorithm, Records
 from sweetrl.learning.algorithms import default_settings
@@ -24,44 +28,62 @@ from sweetrl.learning.run_options import Housekeeping, Progress
 from sweetrl.learning.settings import TRAINING_NAMES, LoraSettings, TrainingSettings
 from sweetrl.learning.trainer import train as train_model
 from sweetrl.models.local.network import no_progress_bars
+from sweetrl.models.shipped import NAMES
 from sweetrl.prompts import Prompt, agent_instructions
-from sweetrl.records import read_records
+from sweetrl.records import fingerprint, read_records
+from sweetrl.settings import TrainRunSettings
 from sweetrl.types import EpisodePair, Task, TurnPair, Verdict
-
-if TYPE_CHECKING:
-    from sweetrl.cli.train import Common
 
 PROMPTS = ("domain", "prompt")
 """Options that choose what the model is told."""
 OF_RUN = ("lora_rank", "save_every", "shard")
 """Options that are no settings of `TrainingSettings` by themselves."""
 
+Observe = Callable[[Progress], None]
 
-def train(algorithm: Algorithm, common: "Common", values: dict[str, Any]) -> None:
-    """Train by an algorithm; `values` are those of its own options."""
+
+def train(
+    algorithm: Algorithm,
+    run: TrainRunSettings,
+    output: Path,
+    values: dict[str, Any],
+    *,
+    note: Callable[[str], None] = lambda _: None,
+    shown: AbstractContextManager[Observe] | None = None,
+) -> TrainingCard:
+    """Train by an algorithm into the folder `output`; `values` are those of the algorithm's own options.
+
+    `note` takes lines for people. `shown` is entered while the model learns and gives what is told of each step.
+    """
     given: dict[str, Any] = {name: values[name] for name in algorithm.reads if values[name] is not None}
     settings = {name: value for name, value in values.items() if name not in (*algorithm.reads, *PROMPTS)}
     algorithm.check(settings, given)
-    tasks = inputs.tasks_or_none(given.get("tasks"))
-    domain = _domain(values.get("domain"), tasks, given.get("tasks"))
-    run = Run(common, algorithm, settings, given, tasks)
+    tasks = tasks_or_none(given.get("tasks"))
+    domain = _domain(None if algorithm.privileged else values.get("domain"), tasks, given.get("tasks"))
     prompt, picture = None, None
     if algorithm.privileged:
         vision = settings.get("vision", False)
-        prompt = _privileged_prompt(domain, inputs.path_of(values["prompt"]), given["tasks"], vision=vision)
-        picture = _rendered(common, given["pairs"], tasks or {}) if vision else None
-    run.train(
-        system=_system(common, domain, common.agent_prompt, given.get("episodes")),
+        prompt = _privileged_prompt(domain, values["prompt"], given["tasks"], vision=vision)
+        picture = _rendered(output, given["pairs"], tasks or {}) if vision else None
+    prepared = _Run(
+        algorithm,
+        run,
+        settings,
+        given,
+        tasks,
+        system=_system(run, domain, given.get("episodes")),
         prompt=None if settings.get("no_reference") else prompt,
         picture=picture,
     )
+    with RunFolder(output) as folder, _processes():
+        return prepared.train(folder, note, shown or nullcontext(lambda _: None))
 
 
 def _records(given: dict[str, Any], tasks: dict[str, Task] | None) -> Records:
     """What the given files hold."""
     episodes = given.get("episodes")
     return Records(
-        episodes={} if episodes is None else inputs.load_episodes(episodes, tasks),
+        episodes={} if episodes is None else load_episodes(episodes, tasks),
         tasks=tasks,
         verdicts=read_records(given["verdicts"], Verdict) if "verdicts" in given else None,
         pairs=read_records(given["pairs"], EpisodePair) if "pairs" in given else (),
@@ -79,15 +101,15 @@ def _domain(asked: str | None, tasks: dict[str, Task] | None, source: str | None
     return find_domain(asked or DEFAULT)
 
 
-def _system(common: "Common", domain: Domain, prompt_file: Path | None, episodes: Path | None) -> str:
+def _system(run: TrainRunSettings, domain: Domain, episodes: Path | None) -> str:
     """The prompt that the agent has when it is sampled from."""
-    if prompt_file is None and episodes is not None:
+    if run.agent_prompt is None and episodes is not None:
         refuse_other_domain(episodes, domain.name)
-    prompt = read_prompt(prompt_file) or domain.prompts.agent
-    return agent_instructions(prompt, turn_limit=common.turn_limit)
+    prompt = read_prompt(run.agent_prompt) or domain.prompts.agent
+    return agent_instructions(prompt, turn_limit=run.turn_limit)
 
 
-def _privileged_prompt(domain: Domain, prompt_file: Path | None, source: str, *, vision: bool) -> Prompt:
+def _privileged_prompt(domain: Domain, prompt_file: str | None, source: str, *, vision: bool) -> Prompt:
     """What a critic is told of the reference."""
     if vision and domain.pictures is None:
         raise UsageError(f"{source}: has {domain.name} tasks, and nothing to see; leave out --vision")
@@ -99,62 +121,46 @@ def _privileged_prompt(domain: Domain, prompt_file: Path | None, source: str, *,
     return prompt
 
 
-def _rendered(common: "Common", pairs: Path, tasks: dict[str, Task]) -> Picture:
+def _rendered(output: Path, pairs: Path, tasks: dict[str, Task]) -> Picture:
     """Where the pictures of the references are: all that the pairs need, made if they are not there yet."""
-    RunFolder(common.output).refuse_foreign()
+    RunFolder(output).refuse_foreign()
     needed = {pair.task_id for pair in read_records(pairs, EpisodePair)} & tasks.keys()
     chosen = [tasks[each] for each in sorted(needed)]
-    return interrupts.run(make_references, chosen, common.output / REFERENCES).path
+    return interrupts.run(make_references, chosen, output / REFERENCES).path
 
 
 # ---------------------------------------------------------------- one run
 
 
-class Run:
+@dataclass(frozen=True)
+class _Run:
     """One training run, in each of its processes."""
 
-    def __init__(
-        self,
-        common: "Common",
-        algorithm: Algorithm,
-        settings: dict[str, Any],
-        given: dict[str, Any],
-        tasks: dict[str, Task] | None,
-    ) -> None:
-        self._common = common
-        self._algorithm = algorithm
-        self._chosen = settings
-        self._given = given
-        self._tasks = tasks
-        self._quiet = common.quiet or not _is_main()
+    algorithm: Algorithm
+    run: TrainRunSettings
+    chosen: dict[str, Any]
+    """The settings of the algorithm."""
+    given: dict[str, Any]
+    """The files to learn from."""
+    tasks: dict[str, Task] | None
+    system: str
+    prompt: Prompt | None
+    picture: Picture | None
+    """Finds the reference pages for a critic that is shown them."""
 
-    def train(self, *, system: str, prompt: Prompt | None, picture: Picture | None) -> None:
-        """Train and report; `picture` finds the reference pages for a critic that is shown them."""
-        with RunFolder(self._common.output) as folder, _processes():
-            card = self._trained(folder, system, prompt, picture)
-        self._report(card)
-
-    def _fingerprints(self) -> dict[str, str]:
-        """Of what is learned from, by what it is called."""
-        files = {name: path for name, path in self._given.items() if name != "tasks"}
-        found = {name.replace("_", " "): inputs.fingerprint(path) for name, path in files.items()}
-        if self._algorithm.privileged and self._tasks is not None:
-            found["tasks"] = inputs.fingerprint_of_tasks(self._tasks.values())
-        return found
-
-    def _trained(
-        self, folder: RunFolder, system: str, prompt: Prompt | None, picture: Picture | None
+    def train(
+        self, folder: RunFolder, note: Callable[[str], None], shown: AbstractContextManager[Observe]
     ) -> TrainingCard:
-        model = _absolute(self._common.model)
+        model = _absolute(self.run.model)
         settings = self._settings(model)
         fingerprints = self._fingerprints()
-        reader, encoding = open_encoding(model, settings.max_tokens, system, prompt, picture)
-        data = self._algorithm.examples(_records(self._given, self._tasks), encoding)
+        reader, encoding = open_encoding(model, settings.max_tokens, self.system, self.prompt, self.picture)
+        data = self.algorithm.examples(_records(self.given, self.tasks), encoding)
         card = TrainingCard(
             model=model,
             settings=settings,
-            system=system,
-            privileged_prompt=None if prompt is None else prompt.text,
+            system=self.system,
+            privileged_prompt=None if self.prompt is None else self.prompt.text,
             data=fingerprints,
             examples=len(data.examples),
             cut_turns=data.cut,
@@ -162,22 +168,27 @@ class Run:
             versions=training_versions(),
             started=timestamp(),
         )
-        card = folder.claim(card) if _is_main() else folder.join(card)
+        card = folder.claim(card) if is_main() else folder.join(card)
         if card.finished:
-            self._note(f"{folder.path}: was finished {card.finished}; nothing to do")
+            note(f"{folder.path}: was finished {card.finished}; nothing to do")
             return card
         if data.cut:
-            self._note(
-                f"{data.cut} old turns did not fit into {settings.max_tokens} tokens and were left out"
-            )
+            note(f"{data.cut} old turns did not fit into {settings.max_tokens} tokens and were left out")
         if (last := folder.last_checkpoint()) is not None:
-            self._note(f"going on from {last.name}")
-        label = None if self._quiet else self._algorithm.name
-        with shown(label, main=_is_main()) as observe, no_progress_bars(), _resumable(folder):
-            return train_model(data, reader, card, folder, self._housekeeping(observe))
+            note(f"resuming from {last.name}")
+        with shown as observe, no_progress_bars(), _resumable(folder):
+            return train_model(data, reader, card, folder, self._housekeeping(folder.path, observe))
+
+    def _fingerprints(self) -> dict[str, str]:
+        """Of what is learned from, by what it is called."""
+        files = {name: path for name, path in self.given.items() if name != "tasks"}
+        found = {name.replace("_", " "): fingerprint(path) for name, path in files.items()}
+        if self.algorithm.privileged and self.tasks is not None:
+            found["tasks"] = fingerprint_of_tasks(self.tasks.values())
+        return found
 
     def _settings(self, model: str) -> TrainingSettings:
-        chosen = dict(self._chosen)
+        chosen = dict(self.chosen)
         rank, hidden = chosen["lora_rank"], chosen.pop("no_reference", None)
         fields = {
             TRAINING_NAMES.get(name, name): value for name, value in chosen.items() if name not in OF_RUN
@@ -187,56 +198,31 @@ class Run:
             "lora": None if rank is None else LoraSettings(rank=rank, alpha=2 * rank),
             "precision": chosen["precision"] or default_precision(),
             "privileged": None if hidden is None else not hidden,
-            "seed": self._common.seed,
+            "seed": self.run.seed,
         }
-        return default_settings(self._algorithm.name, **fields)
+        return default_settings(self.algorithm.name, **fields)
 
-    def _housekeeping(self, observe: Callable[[Progress], None]) -> Housekeeping:
-        common = self._common
-        reports = [name for name in ("tensorboard", "wandb") if getattr(common, name)]
+    def _housekeeping(self, output: Path, observe: Observe) -> Housekeeping:
+        run = self.run
+        reports = [name for name in ("tensorboard", "wandb") if getattr(run, name)]
         for name in reports:
-            _require(name)
-        os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(common.output / "tensorboard"))
+            if importlib.util.find_spec(name) is None:
+                raise UsageError(f"--{name} needs the package {name}: pip install {name}")
+        os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(output / "tensorboard"))
         return Housekeeping(
-            save_every=self._chosen["save_every"] or Housekeeping.save_every,
-            keep=common.keep,
-            log_every=common.log_every,
-            monitor=common.monitor,
+            save_every=self.chosen["save_every"] or Housekeeping.save_every,
+            keep=run.keep,
+            log_every=run.log_every,
+            monitor=run.monitor,
             reports=tuple(reports),
-            shard=self._chosen["shard"],
+            shard=self.chosen["shard"],
             observe=observe,
-        )
-
-    def _note(self, text: str) -> None:
-        if not self._quiet:
-            console.note(text)
-
-    def _report(self, card: TrainingCard) -> None:
-        if not _is_main():
-            return
-        if self._common.json:
-            console.print_json(
-                {"output": str(self._common.output), "finished": card.finished, "metrics": card.metrics}
-            )
-        shown = ("loss", "accuracy", "margin", "nll")
-        figures = ", ".join(f"{name} {card.metrics[name]:.4g}" for name in shown if name in card.metrics)
-        self._note(
-            f"{self._common.output}: {card.examples} examples, {card.metrics['step']:.0f} steps, {figures}"
         )
 
 
 def _absolute(model: str) -> str:
     """A folder is remembered by its full path: a critic must find its seed model again."""
-    from sweetrl.models.shipped import NAMES
-
     return model if model in NAMES or not Path(model).is_dir() else str(Path(model).resolve())
-
-
-def _require(name: str) -> None:
-    import importlib.util
-
-    if importlib.util.find_spec(name) is None:
-        raise UsageError(f"--{name} needs the package {name}: pip install {name}")
 
 
 @contextlib.contextmanager
@@ -252,7 +238,7 @@ def _resumable(folder: RunFolder) -> Iterator[None]:
 # ---------------------------------------------------------------- processes
 
 
-def _is_main() -> bool:
+def is_main() -> bool:
     """Whether this is the process that writes and speaks; torchrun numbers them."""
     return os.environ.get("RANK", "0") == "0"
 
@@ -260,8 +246,6 @@ def _is_main() -> bool:
 @contextlib.contextmanager
 def _processes() -> Iterator[None]:
     """Whatever joins the other processes of a run within, leaves them at the end."""
-    import torch.distributed
-
     try:
         yield
     finally:

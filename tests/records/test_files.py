@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sweetrl.cli.outputs import write_lines
 from sweetrl.errors import UsageError
+from sweetrl.records.files import write_lines
 
 
 def test_lines_are_written_and_counted(tmp_path):
@@ -68,7 +68,7 @@ def test_a_folder_closed_to_the_user_is_a_usage_error(tmp_path):
 
 def test_a_full_disk_is_a_usage_error_and_leaves_nothing_behind(tmp_path):
     program = (
-        "import sys; from pathlib import Path; from sweetrl.cli.outputs import write_lines\n"
+        "import sys; from pathlib import Path; from sweetrl.records.files import write_lines\n"
         "write_lines(Path(sys.argv[1]), (b'x' * 1000 for _ in range(1000)), replace=False)"
     )
     ran = subprocess.run(

@@ -1,0 +1,54 @@
+"""`candidates`: what else an agent might have said at each turn of stored dialogues."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sweetrl.candidates.sample import sample_candidates, stored_turns
+from sweetrl.dialogue.building import build_agent, model_settings
+from sweetrl.dialogue.rules import Rules
+from sweetrl.domains.dialogues import distinct_episodes
+from sweetrl.domains.prompt_files import refuse_other_domain
+from sweetrl.domains.registry import DEFAULT, find_domain
+from sweetrl.domains.sources import tasks_or_none
+from sweetrl.experiments.stages.filling import Tally, fill, open_output, opened_models
+from sweetrl.experiments.stages.reporting import SILENT, Reporter
+from sweetrl.records import fingerprint
+from sweetrl.settings import SamplingSettings, recorded
+from sweetrl.types import CandidateSet, Episode
+
+
+async def draw_candidates(
+    settings: SamplingSettings,
+    episodes: Path,
+    source: str | None,
+    output: Path,
+    *,
+    domain: str = DEFAULT,
+    reporter: Reporter = SILENT,
+) -> Tally:
+    """Add the candidates that the file `output` lacks; the agent has the prompt of `domain`, if no other is given."""
+    if settings.agent.prompt is None:
+        refuse_other_domain(episodes, domain)
+    tasks = tasks_or_none(source)
+
+    def dialogues() -> Iterator[Episode]:
+        most = settings.draw.attempts
+        stored = distinct_episodes(episodes, tasks)
+        return (episode for episode in stored if most is None or episode.attempt < most)
+
+    total = sum(1 for _ in stored_turns(dialogues()))
+    tally, rules = Tally(output, "turns"), Rules(turn_limit=settings.turn_limit)
+    async with opened_models(tally) as models:
+        agent, of_agent = build_agent(model_settings(settings.agent), find_domain(domain), rules, models)
+        config = {"episodes": fingerprint(episodes), **recorded(settings), **of_agent}
+        with open_output(output, CandidateSet, "candidates", config, reporter) as log:
+            drawn = sample_candidates(
+                dialogues(),
+                agent,
+                n=settings.draw.n,
+                seed=settings.seed,
+                concurrency=settings.draw.concurrency,
+                skip=log.has,
+            )
+            await fill(log, drawn, tally, reporter, total=total)
+    return tally

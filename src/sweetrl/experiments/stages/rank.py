@@ -1,0 +1,67 @@
+"""`rank`: what a critic thinks of the candidates of each turn."""
+
+from pathlib import Path
+
+from sweetrl import interrupts
+from sweetrl.candidates.rank import rank_candidates
+from sweetrl.critics.opening import Judging, open_with_models
+from sweetrl.domains.dialogues import load_episodes
+from sweetrl.domains.sources import fingerprint_of_tasks, load_tasks
+from sweetrl.evaluation.credit import ranked_by_values
+from sweetrl.experiments.pipeline import VALUES
+from sweetrl.experiments.stages.filling import Tally, fill, fill_at_once, open_output, opened_models
+from sweetrl.experiments.stages.reporting import SILENT, Reporter
+from sweetrl.records import fingerprint, read_records
+from sweetrl.settings import RankSettings
+from sweetrl.types import CandidateSet, TurnValues
+
+
+def rank_file(
+    settings: RankSettings,
+    source: str,
+    episodes: Path,
+    candidates: Path,
+    output: Path,
+    reporter: Reporter = SILENT,
+) -> Tally:
+    """Add the ranked candidates that the file `output` lacks."""
+    if settings.critic.startswith(VALUES):
+        return _rank_by_values(Path(settings.critic.removeprefix(VALUES)), output, reporter)
+    return interrupts.run(_rank, settings, source, episodes, candidates, output, reporter)
+
+
+def _rank_by_values(values: Path, output: Path, reporter: Reporter) -> Tally:
+    """Rank candidates as an oracle would: by the values that replays found."""
+    known = (turn for turn in read_records(values, TurnValues) if turn.values is not None)
+    tally, config = Tally(output, "turns"), {"values": fingerprint(values)}
+    with open_output(output, CandidateSet, "rank", config, reporter) as log:
+        fill_at_once(log, map(ranked_by_values, known), tally, reporter)
+    return tally
+
+
+async def _rank(
+    settings: RankSettings, source: str, episodes: Path, candidates: Path, output: Path, reporter: Reporter
+) -> Tally:
+    tasks = load_tasks(source)
+    stored = load_episodes(episodes, tasks)
+    total = sum(each.failure is None for each in read_records(candidates, CandidateSet))
+    judging = Judging(
+        comparing=settings.judge_prompt, rounds=settings.judge_rounds, telling=settings.critic_prompt
+    )
+    tally = Tally(output, "turns")
+    async with opened_models(tally) as models:
+        critic = open_with_models(settings.critic, models, judging)
+        config = {
+            "episodes": fingerprint(episodes),
+            "candidates": fingerprint(candidates),
+            "tasks": fingerprint_of_tasks(tasks.values()),
+            "critic": critic.name,
+        }
+        with open_output(output, CandidateSet, "rank", config, reporter) as log:
+            # They were written as they came about. What is ranked together shall not depend on that.
+            drawn = sorted(read_records(candidates, CandidateSet), key=lambda each: each.id)
+            ranked = rank_candidates(
+                drawn, stored, tasks, critic, concurrency=settings.concurrency, skip=log.has
+            )
+            await fill(log, ranked, tally, reporter, total=total)
+    return tally

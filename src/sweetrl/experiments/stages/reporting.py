@@ -1,0 +1,40 @@
+"""What a stage tells while it works."""
+
+# ruff: noqa: ARG002  who keeps silent uses nothing of what is told
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sweetrl.experiments.stages.rollout import Status
+
+
+class Reporter:
+    """Is told what a stage does. This one keeps it to itself; the command line has one that prints."""
+
+    def note(self, text: str) -> None:
+        """Take one line for people."""
+
+    def warn(self, text: str) -> None:
+        """Take one line that even those who want no notes should see."""
+
+    def progress(
+        self,
+        label: str,
+        total: int | None,
+        *,
+        done: int = 0,
+    ) -> AbstractContextManager[Callable[[int], None]]:
+        """The length of the work; yields what is told how many more items are done.
+
+        `done` items of `total` were there before, so they count for the progress but not for the rate.
+        """
+        return nullcontext(lambda _: None)
+
+    def dialogues(self, status: "Status") -> AbstractAsyncContextManager[None]:
+        """The length of a rollout; its status is kept up to date."""
+        return nullcontext()
+
+
+SILENT = Reporter()

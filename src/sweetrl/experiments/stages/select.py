@@ -1,0 +1,43 @@
+"""`select`: copies the records of files that are on some tasks."""
+
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from sweetrl.errors import DataError, UsageError
+from sweetrl.records import LineDecoder, make_folder, read_lines, write_lines
+
+
+def select_records(files: Sequence[Path], tasks: Container[str], folder: Path) -> dict[str, int]:
+    """Copy what is on these tasks into files of the same names; how many records each has."""
+    _refuse_clashes(files, folder)
+    make_folder(folder)
+    return {str(folder / path.name): _copy(path, folder / path.name, tasks) for path in files}
+
+
+def _refuse_clashes(files: Sequence[Path], output: Path) -> None:
+    names = [path.name for path in files]
+    if len(set(names)) < len(names):
+        raise UsageError("two files have the same name; select from them into different folders")
+    for path in files:
+        if path.resolve().parent == output.resolve():
+            raise UsageError(f"{path}: is in {output} itself; choose another folder with -o")
+
+
+def _copy(path: Path, target: Path, tasks: Container[str]) -> int:
+    """The lines as they are, so that nothing of them is lost; how many were copied."""
+    count = write_lines(target, _chosen(path, tasks), replace=True)
+    if not count:
+        raise DataError("has no record on these tasks", path=path)
+    return count
+
+
+def _chosen(path: Path, tasks: Container[str]) -> Iterator[bytes]:
+    class OnTask(msgspec.Struct):
+        task_id: str
+
+    decode = LineDecoder(OnTask, path)
+    for number, line in read_lines(path):
+        if decode(number, line).task_id in tasks:
+            yield line.rstrip(b"\n") + b"\n"
