@@ -44,10 +44,10 @@ test-all: $(COMPLETE) ## all tests, those with a real language model too
 
 test-integrations: ## the adapters against the real packages, each in an environment of its own
 	scripts/install-system-packages
-	set -e; for peer in inspect; do \
+	set -e; for peer in inspect openenv; do \
 	    $(PYTHON) -m venv .venv-$$peer; \
 	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$$peer,serve,test]"; \
-	    .venv-$$peer/bin/python -m pytest -W default tests/integrations/test_$${peer}_*.py; \
+	    .venv-$$peer/bin/python -m pytest -W default tests/integrations/test_$${peer}*.py; \
 	done
 
 check: $(COMPLETE) ## style, types, and who may import whom

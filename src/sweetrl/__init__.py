@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sweetrl.dialogue.dialogue import Dialogue
     from sweetrl.dialogue.rules import Conclusion, Rules
     from sweetrl.domains.backend.secret import BackendSecret
-    from sweetrl.domains.domain import Domain, Labels, Prompts
+    from sweetrl.domains.domain import Domain, Labels, Prompts, TaskWriter
     from sweetrl.domains.frontend.secret import FrontendSecret
     from sweetrl.domains.registry import find_domain, use_domain
     from sweetrl.domains.scoring import plain_scoring
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         CollaboratorError,
         ConfigError,
         DataError,
+        EndpointDown,
         MissingExtra,
         ModelError,
         NoReplyError,
@@ -122,6 +123,7 @@ __all__ = [
     "Dialogue",
     "Domain",
     "Ending",
+    "EndpointDown",
     "Episode",
     "EpisodePair",
     "Failure",
@@ -161,6 +163,7 @@ __all__ = [
     "StageError",
     "SweetError",
     "Task",
+    "TaskWriter",
     "TimedOut",
     "TokenCredit",
     "TokenCritic",

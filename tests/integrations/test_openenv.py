@@ -70,12 +70,12 @@ def test_a_random_agent_solves_next_to_none(url: str) -> None:
 
 
 def test_the_replies_are_those_of_our_own_rollout(url: str) -> None:
-    [own] = sweetrl.rollout(
-        sweetrl.load_tasks(TASKS)[:1], "mini-oracle", "colleague", seed=1, turn_limit=8
-    )
+    [own] = sweetrl.rollout(sweetrl.load_tasks(TASKS)[:1], "mini-oracle", "colleague", seed=1, turn_limit=8)
     told = play(url, "mini-oracle", own.task_id).messages
 
-    assert [each["content"] for each in told[1:]][2::2] == [turn.reply.text for turn in own.turns if turn.reply]
+    assert [each["content"] for each in told[1:]][2::2] == [
+        turn.reply.text for turn in own.turns if turn.reply
+    ]
 
 
 def test_nothing_of_the_secret_leaves_the_server(url: str) -> None:

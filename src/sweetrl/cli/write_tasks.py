@@ -48,8 +48,7 @@ def write(
             "--against", metavar="TASKS", help="Tasks not to repeat, such as a test set; repeatable."
         ),
     ] = None,
-    of: Annotated[str, typer.Option("--of", metavar="DOMAIN", help="The domain of the tasks.")] = "backend",
-    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
+    domain: DomainOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed writes other tasks.")] = 0,
     temperature: Annotated[float, typer.Option("--temperature", min=0.0, help="Of the writing.")] = 1.0,
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one draft.")] = 2048,
@@ -68,14 +67,14 @@ def write(
     Example:
         sweetrl tasks write --model openai:MODEL@http://localhost:8000/v1 --topics topics.txt --n 50 -o tasks.jsonl
     """
-    inspirations = _inspirations(topics, snippets)
+    inspirations, kind = _inspirations(topics, snippets), find_domain(domain or "backend")
     drafts = output.with_suffix(".drafts.jsonl")
     if not drafts.exists():
         refuse_existing(output, replace=force)
     sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
     config = {
         "model": model,
-        "domain": of,
+        "domain": kind.name,
         "inspirations": digest("\n".join(inspirations)),
         "sampling": sampling,
         "seed": seed,
@@ -86,7 +85,7 @@ def write(
     async def fill(log: RecordLog[Draft]) -> list[Task]:
         async with opened_models(tally) as models:
             writing = models.of(ModelSettings(model, sampling, parse_price(price)))
-            drafting = Drafting(find_domain(of), writing, inspirations, sampling, seed, output.stem)
+            drafting = Drafting(kind, writing, inspirations, sampling, seed, output.stem)
             return await _fill(log, drafting, others.values(), n, tally, quiet=quiet or json)
 
     with open_output(drafts, Draft, command="tasks write", config=config, quiet=quiet) as log:
