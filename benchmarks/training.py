@@ -34,7 +34,7 @@ from sweetrl.learning.batches import Example, collate  # noqa: E402
 from sweetrl.learning.checkpoints import RunFolder, TrainingCard  # noqa: E402
 from sweetrl.learning.datasets import Dataset, Encoding, turn_pairs  # noqa: E402
 from sweetrl.learning.loading import load_model, load_tokenizer  # noqa: E402
-from sweetrl.learning.run_options import Housekeeping  # noqa: E402
+from sweetrl.learning.run_options import RunOptions  # noqa: E402
 from sweetrl.learning.settings import TrainingSettings  # noqa: E402
 from sweetrl.learning.tokens import DialogueEncoder  # noqa: E402
 from sweetrl.learning.trainer import TurnTrainer, with_reference  # noqa: E402
@@ -161,7 +161,7 @@ def ours(work: Work, *, branch: bool = True, tokens_per_pass: int = 8192) -> flo
         data = with_reference(
             data, model, settings, run, torch.device("cuda" if torch.cuda.is_available() else "cpu")
         )
-        trainer = TurnTrainer(model, tokenizer, data, card, run, Housekeeping(save_every=10**6))
+        trainer = TurnTrainer(model, tokenizer, data, card, run, RunOptions(save_every=10**6))
         trainer.add_callback(watch)
         trainer.args.save_strategy = "no"
         trainer.train()

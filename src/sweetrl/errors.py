@@ -20,8 +20,9 @@ An infrastructure failure is never turned into a reward: a `StageError` leaves i
 of an agent may be the cause, `dialogue/blame.py` finds out whether they are before it counts as one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -68,6 +69,13 @@ def needs_extra(feature: str, extra: str) -> Iterator[None]:
         if (error.name or "").startswith("sweetrl"):
             raise
         raise MissingExtra(feature, extra) from error
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by an unknown name: the one that is most like it, or all that there are."""
+    names = list(known)
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names) or 'none'}"
 
 
 class StageError(SweetError):

@@ -140,7 +140,7 @@ def test_tasks_of_only_one_run_are_counted_and_named(
     ("rewards", "options", "complaint"),
     [
         (BETTER, {"scorer": "backend-official/1"}, "only verdicts of one scorer can be compared"),
-        (BETTER, {"request": "Write that."}, "were held on different tasks: a asks for something else"),
+        (BETTER, {"request": "Write that."}, "are on different tasks: a asks for something else"),
         (BETTER, {"tasks": "other"}, "different tasks: their references or tests differ"),
         ({"z": [1.0]}, {}, "no scored task in common"),
     ],

@@ -11,17 +11,17 @@ from msgspec.structs import replace
 
 from evaluation import toy_dialogue as toy
 from sweetrl.dialogue.agents import ScriptedAgent
-from sweetrl.dialogue.values import Crossroads, value_turns
+from sweetrl.dialogue.values import BranchPoint, value_turns
 from sweetrl.errors import ConfigError, DataError, ModelError
 from sweetrl.types import Ending, Episode, Failure, Message, Task, TurnValues, Verdict
 
 
-def crossroads(number: int = 1, questions: str = "ab", turn: int = 1) -> Crossroads:
+def branch_point(number: int = 1, questions: str = "ab", turn: int = 1) -> BranchPoint:
     held = toy.episode(number, questions)
-    return Crossroads(toy.task(number), held, toy.candidates(held, turn))
+    return BranchPoint(toy.task(number), held, toy.candidates(held, turn))
 
 
-def valued(*turns: Crossroads, scorer=None, agent=None, **options) -> list[TurnValues]:
+def valued(*turns: BranchPoint, scorer=None, agent=None, **options) -> list[TurnValues]:
     async def collect() -> list[TurnValues]:
         found = value_turns(
             turns,
@@ -37,7 +37,7 @@ def valued(*turns: Crossroads, scorer=None, agent=None, **options) -> list[TurnV
 
 
 def test_values_are_those_that_enumeration_gives() -> None:
-    turns = [crossroads(number, "bc", turn) for number in range(2) for turn in (0, 1)]
+    turns = [branch_point(number, "bc", turn) for number in range(2) for turn in (0, 1)]
     for turn, found in zip(turns, sorted(valued(*turns, replays=60), key=lambda each: each.id), strict=True):
         before = [past.said for past in turn.episode.turns[: found.turn]]
         for output, value in zip(found.outputs, found.values, strict=True):
@@ -50,7 +50,7 @@ def test_values_are_those_that_enumeration_gives() -> None:
 
 
 def test_the_record_says_what_was_valued_by_whom() -> None:
-    turn = crossroads()
+    turn = branch_point()
     [found] = valued(turn, replays=3)
     assert (found.id, found.task_id, found.outputs) == ("t1#0@1", "t1", turn.candidates.outputs)
     assert (found.agent, found.collaborator, found.scorer) == ("toy agent", "toy person", "toy/1")
@@ -58,7 +58,7 @@ def test_the_record_says_what_was_valued_by_whom() -> None:
 
 
 def test_what_ends_the_dialogue_is_played_once_and_everything_else_as_often_as_asked() -> None:
-    [found] = valued(crossroads(), replays=5)
+    [found] = valued(branch_point(), replays=5)
     lengths = {output: len(value.rewards) for output, value in zip(found.outputs, found.values, strict=True)}
     assert {count for output, count in lengths.items() if output.endswith("?")} == {5}
     assert {count for output, count in lengths.items() if not output.endswith("?")} == {1}
@@ -66,7 +66,7 @@ def test_what_ends_the_dialogue_is_played_once_and_everything_else_as_often_as_a
 
 
 def test_equal_candidates_have_equal_values_wherever_they_stand() -> None:
-    turn = crossroads()
+    turn = branch_point()
     shuffled = replace(turn.candidates, outputs=turn.candidates.outputs[::-1])
     [one], [other] = valued(turn, replays=4), valued(turn._replace(candidates=shuffled), replays=4)
     assert other.values == one.values[::-1]
@@ -74,7 +74,7 @@ def test_equal_candidates_have_equal_values_wherever_they_stand() -> None:
 
 
 def test_the_order_of_events_makes_no_difference_and_another_seed_does() -> None:
-    turns = [crossroads(number) for number in range(4)]
+    turns = [branch_point(number) for number in range(4)]
     alone = {each.id: each for each in valued(*turns, replays=6, concurrency=1)}
     together = {each.id: each for each in valued(*turns[::-1], replays=6, concurrency=500)}
     assert together == alone
@@ -83,15 +83,15 @@ def test_the_order_of_events_makes_no_difference_and_another_seed_does() -> None
 
 def test_an_answer_is_judged_once_a_turn() -> None:
     scorer = toy.ToyScorer()
-    [found] = valued(crossroads(), replays=50, scorer=scorer)
+    [found] = valued(branch_point(), replays=50, scorer=scorer)
     assert sum(len(each.rewards) for each in found.values) > 300
     assert scorer.judged < 40
 
 
 def test_turns_that_are_done_or_have_no_candidates_are_left_out() -> None:
-    broken = crossroads(2)
+    broken = branch_point(2)
     failed = replace(broken.candidates, outputs=(), failure=Failure("agent", "ModelError", "gone"))
-    turns = [crossroads(1), broken._replace(candidates=failed), crossroads(3)]
+    turns = [branch_point(1), broken._replace(candidates=failed), branch_point(3)]
     found = valued(*turns, replays=2, skip={"t1#0@1"}.__contains__)
     assert [each.id for each in found] == ["t3#0@1"]
 
@@ -102,10 +102,10 @@ def test_a_replay_that_breaks_down_leaves_its_turn_without_values() -> None:
             raise ModelError("gone", kind="dead")
         return toy.speak(history, seed)
 
-    task, held, drawn = crossroads(2)
-    fragile = Crossroads(replace(task, request="Break."), held, drawn)
+    task, held, drawn = branch_point(2)
+    fragile = BranchPoint(replace(task, request="Break."), held, drawn)
     broken, sound = sorted(
-        valued(fragile, crossroads(3), agent=ScriptedAgent(sometimes), replays=10), key=lambda each: each.id
+        valued(fragile, branch_point(3), agent=ScriptedAgent(sometimes), replays=10), key=lambda each: each.id
     )
     assert (broken.values, broken.failure) == (None, Failure("agent", "dead", "gone"))
     assert sound.failure is None
@@ -117,7 +117,7 @@ def test_an_answer_that_cannot_be_scored_is_no_zero() -> None:
             verdict = await super().score(task, episode)
             return replace(verdict, reward=None, failure=Failure("score", "SandboxError", "gone"))
 
-    [found] = valued(crossroads(), scorer=Broken(), replays=2)
+    [found] = valued(branch_point(), scorer=Broken(), replays=2)
     assert (found.values, found.failure.kind) == (None, "SandboxError")
 
 
@@ -128,20 +128,20 @@ def test_a_replay_goes_on_from_what_was_said_and_replied() -> None:
         seen.append([message.text for message in history])
         return "I WANT TO ANSWER: a"
 
-    task, held, drawn = crossroads(1, "abc", 2)
+    task, held, drawn = branch_point(1, "abc", 2)
     one = replace(drawn, outputs=("thought OUTPUT: d?",))
-    valued(Crossroads(task, held, one), agent=ScriptedAgent(listening), replays=2)
+    valued(BranchPoint(task, held, one), agent=ScriptedAgent(listening), replays=2)
     so_far = ["Go.", "a?", "So be it.", "b?", "So be it.", "d?", "So be it."]
     assert seen == [so_far, so_far]
 
 
 def test_one_replay_is_too_few() -> None:
     with pytest.raises(ConfigError, match="must be at least 2"):
-        valued(crossroads(), replays=1)
+        valued(branch_point(), replays=1)
 
 
 def test_candidates_of_a_turn_that_was_not_taken_are_refused() -> None:
-    turn = crossroads()
+    turn = branch_point()
     odd = replace(turn.candidates, turn=7)
     with pytest.raises(DataError, match="t1#0@7 have no such turn"):
         valued(turn._replace(candidates=odd))
@@ -149,7 +149,7 @@ def test_candidates_of_a_turn_that_was_not_taken_are_refused() -> None:
 
 def test_whoever_stops_listening_leaves_nothing_running() -> None:
     async def first_only() -> int:
-        turns = [crossroads(number) for number in range(5)]
+        turns = [branch_point(number) for number in range(5)]
         found = value_turns(
             turns, toy.agent(), toy.collaborator(), toy.ToyScorer(), rules=toy.RULES, replays=5
         )

@@ -16,7 +16,7 @@ from sweetrl.learning.checkpoints import RunFolder, TrainingCard
 from sweetrl.learning.datasets import Dataset, Encoding, dialogue_pairs, successful_dialogues, turn_pairs
 from sweetrl.learning.loading import load_model, load_tokenizer
 from sweetrl.learning.monitoring import Monitor, hold_out, mean_turn_tokens, token_kl
-from sweetrl.learning.run_options import Housekeeping, Progress
+from sweetrl.learning.run_options import Progress, RunOptions
 from sweetrl.learning.settings import TrainingSettings
 from sweetrl.learning.tokens import DialogueEncoder, EncodedSequence
 from sweetrl.learning.trainer import train
@@ -41,11 +41,11 @@ def examples(model: Path, method: str) -> Dataset:
     return dialogue_pairs(RECORDS.pairs, RECORDS.episodes, encoding)
 
 
-def run(model: Path, folder: Path, method: str, housekeeping: Housekeeping, **changes: Any) -> TrainingCard:
+def run(model: Path, folder: Path, method: str, run_options: RunOptions, **changes: Any) -> TrainingCard:
     settings = default_settings(method, **{**QUICK, **changes})
     with RunFolder(folder) as claimed:
         card = claimed.claim(TrainingCard(model=str(model), settings=settings))
-        return train(examples(model, method), load_tokenizer(str(model)), card, claimed, housekeeping)
+        return train(examples(model, method), load_tokenizer(str(model)), card, claimed, run_options)
 
 
 def monitor(model: Path, method: str = "rft", **changes: Any) -> Monitor:
@@ -198,7 +198,7 @@ def test_the_held_out_loss_is_the_mean_over_the_held_out_examples(seed_model: Pa
 @pytest.mark.parametrize("method", ["rft", "policy"])
 def test_monitoring_changes_no_weight(method: str, seed_model: Path, tmp_path: Path) -> None:
     for moments in (0, 3):
-        run(seed_model, tmp_path / str(moments), method, Housekeeping(monitor=moments))
+        run(seed_model, tmp_path / str(moments), method, RunOptions(monitor=moments))
     unwatched, watched = ((tmp_path / each / "model.safetensors").read_bytes() for each in ("0", "3"))
     assert unwatched == watched
     assert not measured(tmp_path / "0")
@@ -217,7 +217,7 @@ def test_measuring_leaves_the_random_numbers_of_training_alone(seed_model: Path)
 def test_a_run_is_measured_before_its_first_step_and_after_equal_parts(
     seed_model: Path, tmp_path: Path
 ) -> None:
-    run(seed_model, tmp_path, "policy", Housekeeping(monitor=4), max_steps=12, held_out=0.2)
+    run(seed_model, tmp_path, "policy", RunOptions(monitor=4), max_steps=12, held_out=0.2)
     lines = measured(tmp_path)
     assert [line["step"] for line in lines] == [0, 3, 6, 9, 12]
     assert lines[0]["kl"] == pytest.approx(0, abs=1e-6)
@@ -229,17 +229,17 @@ def test_a_run_is_measured_before_its_first_step_and_after_equal_parts(
 
 
 def test_a_loss_is_called_held_out_only_if_it_is(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, "rft", Housekeeping(monitor=1))
+    run(seed_model, tmp_path, "rft", RunOptions(monitor=1))
     assert not any("held_out_loss" in line for line in measured(tmp_path))
 
 
 def test_a_critic_writes_no_turns(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, "critic", Housekeeping(monitor=1))
+    run(seed_model, tmp_path, "critic", RunOptions(monitor=1))
     assert all(line["kl"] >= -1e-6 and "turn_tokens" not in line for line in measured(tmp_path))
 
 
 def test_a_critic_with_a_head_has_no_kl(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, "critic", Housekeeping(monitor=1), kind="value", held_out=0.2)
+    run(seed_model, tmp_path, "critic", RunOptions(monitor=1), kind="value", held_out=0.2)
     assert [line.keys() & {"kl", "held_out_loss"} for line in measured(tmp_path)] == [{"held_out_loss"}] * 2
 
 
@@ -253,10 +253,10 @@ def test_a_resumed_run_measures_what_an_uninterrupted_one_does(seed_model: Path,
             raise Interrupted
 
     options: dict[str, Any] = {"max_steps": 8, "held_out": 0.2}
-    run(seed_model, tmp_path / "whole", "rft", Housekeeping(monitor=4, save_every=4), **options)
+    run(seed_model, tmp_path / "whole", "rft", RunOptions(monitor=4, save_every=4), **options)
     with pytest.raises(Interrupted):
-        run(seed_model, tmp_path / "parts", "rft", Housekeeping(4, monitor=4, observe=stop), **options)
-    run(seed_model, tmp_path / "parts", "rft", Housekeeping(4, monitor=4), **options)
+        run(seed_model, tmp_path / "parts", "rft", RunOptions(4, monitor=4, observe=stop), **options)
+    run(seed_model, tmp_path / "parts", "rft", RunOptions(4, monitor=4), **options)
     assert measured(tmp_path / "parts") == measured(tmp_path / "whole")
 
 

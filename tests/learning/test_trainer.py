@@ -30,7 +30,7 @@ from sweetrl.learning.datasets import (
 from sweetrl.learning.loading import load_model, load_tokenizer
 from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.objectives import Outcome
-from sweetrl.learning.run_options import Housekeeping, Progress
+from sweetrl.learning.run_options import Progress, RunOptions
 from sweetrl.learning.settings import CriticKind, LoraSettings
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.learning.trainer import train
@@ -69,7 +69,7 @@ def run(
     folder: Path,
     method: str,
     *,
-    housekeeping: Housekeeping | None = None,
+    run_options: RunOptions | None = None,
     branch: bool = True,
     **changes: Any,
 ) -> TrainingCard:
@@ -79,7 +79,7 @@ def run(
     with RunFolder(folder) as claimed:
         card = claimed.claim(card)
         data = examples(model, method, branch=branch)
-        return train(data, load_tokenizer(str(model)), card, claimed, housekeeping)
+        return train(data, load_tokenizer(str(model)), card, claimed, run_options)
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -151,13 +151,13 @@ def test_a_run_goes_on_where_it_stopped_to_the_last_bit(
     seed_model: Path, tmp_path: Path, lora: LoraSettings | None
 ) -> None:
     run(seed_model, tmp_path / "whole", "dpo", epochs=4, lora=lora)
-    stopped = Housekeeping(save_every=2, observe=interrupt(5))
+    stopped = RunOptions(save_every=2, observe=interrupt(5))
     with pytest.raises(Interrupted):
-        run(seed_model, tmp_path / "parts", "dpo", epochs=4, lora=lora, housekeeping=stopped)
+        run(seed_model, tmp_path / "parts", "dpo", epochs=4, lora=lora, run_options=stopped)
     assert not (tmp_path / "parts" / "config.json").exists()
     steps: list[int] = []
-    resumed = Housekeeping(observe=lambda progress: steps.append(progress.step))
-    card = run(seed_model, tmp_path / "parts", "dpo", epochs=4, lora=lora, housekeeping=resumed)
+    resumed = RunOptions(observe=lambda progress: steps.append(progress.step))
+    card = run(seed_model, tmp_path / "parts", "dpo", epochs=4, lora=lora, run_options=resumed)
     assert steps == [5, 6, 7, 8]
     assert [line["step"] for line in log(tmp_path / "parts") if "loss" in line] == list(range(1, 9))
     assert_equal(tmp_path / "whole", tmp_path / "parts")
@@ -168,13 +168,13 @@ def test_a_finished_folder_is_trained_no_further(seed_model: Path, tmp_path: Pat
     run(seed_model, tmp_path, "rft")
     before = weights(tmp_path)
     steps: list[Progress] = []
-    run(seed_model, tmp_path, "rft", housekeeping=Housekeeping(observe=steps.append))
+    run(seed_model, tmp_path, "rft", run_options=RunOptions(observe=steps.append))
     assert steps == []
     assert all(torch.equal(weight, before[name]) for name, weight in weights(tmp_path).items())
 
 
 def test_a_checkpoint_is_a_model_by_itself(seed_model: Path, tmp_path: Path) -> None:
-    run(seed_model, tmp_path, "rft", housekeeping=Housekeeping(save_every=1, keep=2))
+    run(seed_model, tmp_path, "rft", run_options=RunOptions(save_every=1, keep=2))
     names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert names == ["checkpoint-3", "checkpoint-4"]
     AutoModelForCausalLM.from_pretrained(tmp_path / "checkpoints" / "checkpoint-3")
@@ -196,7 +196,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
     with pytest.raises(
         TrainingError, match=r"the loss is not a number in step 4; .*checkpoint-3; try a lower"
     ):
-        run(seed_model, tmp_path, "rft", epochs=4, housekeeping=Housekeeping(save_every=1))
+        run(seed_model, tmp_path, "rft", epochs=4, run_options=RunOptions(save_every=1))
     kept = weights(tmp_path / "checkpoints" / "checkpoint-3")
     assert all(torch.isfinite(weight).all() for weight in kept.values())
     assert not (tmp_path / "model.safetensors").exists()
@@ -226,7 +226,7 @@ def test_a_checkpoint_of_another_architecture_is_refused(seed_model: Path, tmp_p
             seed_model,
             tmp_path / "run",
             "rft",
-            housekeeping=Housekeeping(save_every=1, observe=interrupt(3)),
+            run_options=RunOptions(save_every=1, observe=interrupt(3)),
         )
     other = save_tiny_llama(tmp_path / "other", hidden_size=32)
     (other / "model.safetensors").replace(tmp_path / "run/checkpoints/checkpoint-2/model.safetensors")
@@ -298,9 +298,9 @@ def test_a_critic_with_a_head_tells_good_dialogues_from_bad_ones(
 
 def test_a_head_survives_an_interruption(seed_model: Path, tmp_path: Path) -> None:
     run(seed_model, tmp_path / "whole", "critic", kind="value")
-    stopped = Housekeeping(save_every=1, observe=interrupt(3))
+    stopped = RunOptions(save_every=1, observe=interrupt(3))
     with pytest.raises(Interrupted):
-        run(seed_model, tmp_path / "parts", "critic", kind="value", housekeeping=stopped)
+        run(seed_model, tmp_path / "parts", "critic", kind="value", run_options=stopped)
     run(seed_model, tmp_path / "parts", "critic", kind="value")
     assert_equal(tmp_path / "whole", tmp_path / "parts")
     head, other = (load_file(tmp_path / name / "score_head.safetensors") for name in ("whole", "parts"))
@@ -310,5 +310,5 @@ def test_a_head_survives_an_interruption(seed_model: Path, tmp_path: Path) -> No
 def test_the_log_can_be_read_by_tensorboard(seed_model: Path, tmp_path: Path, monkeypatch: Any) -> None:
     pytest.importorskip("tensorboard")
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "tensorboard"))
-    run(seed_model, tmp_path / "run", "rft", housekeeping=Housekeeping(reports=("tensorboard",)))
+    run(seed_model, tmp_path / "run", "rft", run_options=RunOptions(reports=("tensorboard",)))
     assert list((tmp_path / "tensorboard").glob("events.*"))

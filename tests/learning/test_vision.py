@@ -21,7 +21,7 @@ from sweetrl.learning.checkpoints import RunFolder, TrainingCard
 from sweetrl.learning.datasets import Dataset, dialogue_pairs
 from sweetrl.learning.heads import SCORE_HEAD_FILE, add_score_head, candidate_scores, turn_scores
 from sweetrl.learning.pictures import PictureReader, load_pictures
-from sweetrl.learning.run_options import Housekeeping
+from sweetrl.learning.run_options import RunOptions
 from sweetrl.learning.settings import CriticKind, LoraSettings
 from sweetrl.learning.tokens import EncodedSequence
 from sweetrl.learning.trainer import train
@@ -276,7 +276,7 @@ def stored(pictures: PictureReader, album: Album) -> Dataset:
 
 
 def run(
-    model: Path, folder: Path, album: Album, *, housekeeping: Housekeeping | None = None, **changes: Any
+    model: Path, folder: Path, album: Album, *, run_options: RunOptions | None = None, **changes: Any
 ) -> Any:
     quick = {"learning_rate": 1e-2, "batch_size": 4, "epochs": 30, "max_tokens": tiny_vision.LENGTH}
     settings = default_settings("critic", kind=CriticKind.REGRESSION, vision=True, **{**quick, **changes})
@@ -284,7 +284,7 @@ def run(
     pictures = load_pictures(str(model))
     with RunFolder(folder) as claimed:
         card = claimed.claim(card)
-        return train(stored(pictures, album), pictures.processor, card, claimed, housekeeping)
+        return train(stored(pictures, album), pictures.processor, card, claimed, run_options)
 
 
 @pytest.fixture(scope="module", params=STORED)
@@ -298,7 +298,7 @@ def trained(
 ) -> tuple[Path, list[float]]:
     folder = tmp_path_factory.mktemp("critic")
     losses: list[float] = []
-    run(seed_model, folder, album, housekeeping=Housekeeping(observe=lambda now: losses.append(now.loss)))
+    run(seed_model, folder, album, run_options=RunOptions(observe=lambda now: losses.append(now.loss)))
     return folder, losses
 
 
@@ -357,7 +357,7 @@ def test_an_interrupted_run_goes_on_to_the_same_weights(seed_model, album, tmp_p
             tmp_path / "torn",
             album,
             epochs=5,
-            housekeeping=Housekeeping(save_every=2, observe=stop),
+            run_options=RunOptions(save_every=2, observe=stop),
         )
     assert (tmp_path / "torn/checkpoints/checkpoint-2").is_dir()
     run(seed_model, tmp_path / "torn", album, epochs=5)

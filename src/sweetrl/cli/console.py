@@ -16,7 +16,7 @@ from sweetrl.experiments import progress as progress_file
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, ProgressColumn
 
 GROUP_SETTINGS: dict[str, Any] = {"default_map": {"help": False}}
 """For every group of commands. A `--help` that was not given would otherwise be None, and typer would import
@@ -76,10 +76,19 @@ def progress(
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
-    bar = _bar()
-    task = bar.add_task(label, total=total, completed=done, before=done)
-    with bar:
-        yield lambda count: bar.advance(task, count)
+    from rich.progress import ProgressColumn, Task
+    from rich.text import Text
+
+    class RateColumn(ProgressColumn):
+        """Items per second since this run began."""
+
+        def render(self, task: Task) -> Text:
+            fresh = task.completed - task.fields["before"]
+            return Text(f"{fresh / task.elapsed:.1f}/s" if task.elapsed else "-/s", style="cyan")
+
+    with bar(RateColumn()) as shown:
+        task = shown.add_task(label, total=total, completed=done, before=done)
+        yield lambda count: shown.advance(task, count)
 
 
 def _counting(tell: progress_file.Tell, total: int, done: int) -> Callable[[int], None]:
@@ -91,31 +100,22 @@ def _counting(tell: progress_file.Tell, total: int, done: int) -> Callable[[int]
     return advance
 
 
-def _bar() -> "Progress":
+def bar(own: "ProgressColumn") -> "Progress":
+    """A bar with a column of one's own between the count and the times."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
-        ProgressColumn,
-        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
-    from rich.text import Text
-
-    class RateColumn(ProgressColumn):
-        """Items per second since this run began."""
-
-        def render(self, task: Task) -> Text:
-            fresh = task.completed - task.fields["before"]
-            return Text(f"{fresh / task.elapsed:.1f}/s" if task.elapsed else "-/s", style="cyan")
 
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        RateColumn(),
+        own,
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),

@@ -47,7 +47,7 @@ ScreenshotsFlag = Annotated[
 ]
 CheckFlag = Annotated[
     bool,
-    typer.Option("--check/--no-check", help="Also look for defective tasks, and give figures without them."),
+    typer.Option("--check/--no-check", help="Also look for defective tasks, and give metrics without them."),
 ]
 
 

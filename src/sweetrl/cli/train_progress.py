@@ -50,25 +50,9 @@ class _Heartbeat:
 
 @contextlib.contextmanager
 def _bar(label: str) -> "Iterator[Callable[[Progress], None]]":
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Display
+    from rich.progress import TextColumn
 
-    columns = [
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    ]
-    with Display(*columns, console=console.messages()) as display:
+    with console.bar(TextColumn("loss {task.fields[loss]}")) as display:
         task = display.add_task(label, total=None, loss="-")
         yield lambda progress: display.update(
             task, completed=progress.step, total=progress.steps, loss=f"{progress.loss:.4g}"

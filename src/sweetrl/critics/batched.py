@@ -9,19 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
 
 from sweetrl.errors import ModelError, StageError
 from sweetrl.learning.critic_cards import CRITIC_CARD, CriticCard, tell_secret
 from sweetrl.learning.gathering import Gathering
-from sweetrl.learning.settings import Normalisation
 from sweetrl.learning.tokens import DialogueEncoder, EncodedCandidates, TooLongError
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import Choice
-from sweetrl.types import Message, Task, TokenCredit
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from sweetrl.types import Message, Task
 
 
 def nothing(_: Task) -> None:
@@ -91,54 +86,6 @@ class BatchedCritic:
     def _advantages(self, read: Sequence[Encoded]) -> list[list[float]]:
         """Of each choice, a number for each output."""
         raise NotImplementedError
-
-
-class TokenwiseCritic(BatchedCritic):
-    """A critic whose advantage of a turn is a sum over its tokens."""
-
-    _normalisation: Normalisation
-
-    async def token_advantages(
-        self, task: Task, history: Sequence[Message], output: str
-    ) -> list[TokenCredit]:
-        """The share of each token, the end-of-turn token included."""
-        return await asyncio.to_thread(self._credit, Choice(task, history, [output]))
-
-    def _credit(self, choice: Choice) -> list[TokenCredit]:
-        encoder = self._reading.encoder
-        with self._lock:
-            [[shares]] = self._shares([self._encoded(choice)])
-            texts = _token_texts(encoder.tokenizer, encoder.output(choice.outputs[0]))
-        return [TokenCredit(text, share) for text, share in zip(texts, shares.tolist(), strict=True)]
-
-    def _advantages(self, read: Sequence[Encoded]) -> list[list[float]]:
-        return [[float(share.sum()) for share in shares] for shares in self._shares(read)]
-
-    def _shares(self, read: Sequence[Encoded]) -> "list[list[Tensor]]":
-        import torch
-
-        from sweetrl.learning.losses import turn_advantages
-
-        return [
-            [turn_advantages(each, torch.tensor(len(each)), self._normalisation) for each in ratios]
-            for ratios in self._log_ratios(read)
-        ]
-
-    def _log_ratios(self, read: Sequence[Encoded]) -> "list[list[Tensor]]":
-        """Of each choice and each output, a number for each of its tokens."""
-        raise NotImplementedError
-
-
-def _token_texts(tokenizer: Any, tokens: Sequence[int]) -> list[str]:
-    """The text of each token; a character made of several tokens is given to the last of them."""
-    texts, pending = [], []
-    for index, token in enumerate(tokens):
-        pending.append(token)
-        text = tokenizer.decode(pending, clean_up_tokenization_spaces=False)
-        broken = text.endswith("\ufffd") and index + 1 < len(tokens)
-        texts.append("" if broken else text)
-        pending = pending if broken else []
-    return texts
 
 
 def trained_reading(folder: Path, card: CriticCard) -> Reading:

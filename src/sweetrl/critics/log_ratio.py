@@ -3,23 +3,25 @@
 A trained critic is a folder: a plain Hugging Face model, `critic.json` and, for those with a head, its file.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweetrl.critics.batched import Encoded, Reading, TokenwiseCritic, nothing, trained_reading
+from sweetrl.critics.batched import BatchedCritic, Encoded, Reading, nothing, trained_reading
 from sweetrl.critics.critic_type import CriticTools, CriticType
 from sweetrl.errors import DataError, UsageError
 from sweetrl.learning.critic_cards import CRITIC_CARD, CriticCard
 from sweetrl.learning.settings import Normalisation
 from sweetrl.protocols import Choice
+from sweetrl.types import Message, Task, TokenCredit
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class LogRatioCritic(TokenwiseCritic):
+class LogRatioCritic(BatchedCritic):
     """The paper's critic: a trained model against the one that its training began with."""
 
     def __init__(
@@ -46,20 +48,50 @@ class LogRatioCritic(TokenwiseCritic):
         plain = self._reference_reading
         return (told, told if plain is None else plain.candidates(*choice))
 
-    def _log_ratios(self, read: Sequence[Encoded]) -> "list[list[Tensor]]":
+    async def token_advantages(
+        self, task: Task, history: Sequence[Message], output: str
+    ) -> list[TokenCredit]:
+        """The share of each token, the end-of-turn token included."""
+        return await asyncio.to_thread(self._credit, Choice(task, history, [output]))
+
+    def _credit(self, choice: Choice) -> list[TokenCredit]:
+        encoder = self._reading.encoder
+        with self._lock:
+            [[shares]] = self._shares([self._encoded(choice)])
+            texts = _token_texts(encoder.tokenizer, encoder.output(choice.outputs[0]))
+        return [TokenCredit(text, share) for text, share in zip(texts, shares.tolist(), strict=True)]
+
+    def _advantages(self, read: Sequence[Encoded]) -> list[list[float]]:
+        return [[float(share.sum()) for share in shares] for shares in self._shares(read)]
+
+    def _shares(self, read: Sequence[Encoded]) -> "list[list[Tensor]]":
+        """Of each choice and each output, what each of its tokens adds to the advantage."""
+        import torch
+
         from sweetrl.learning.candidates import candidate_logprobs
+        from sweetrl.learning.losses import turn_advantages
 
-        return _differences(
-            candidate_logprobs(self._model, [told for told, _ in read]),
-            candidate_logprobs(self._reference, [plain for _, plain in read]),
-        )
+        ours = candidate_logprobs(self._model, [told for told, _ in read])
+        theirs = candidate_logprobs(self._reference, [plain for _, plain in read])
+        return [
+            [
+                turn_advantages(own - other, torch.tensor(len(own)), self._normalisation)
+                for own, other in zip(turn, same, strict=True)
+            ]
+            for turn, same in zip(ours, theirs, strict=True)
+        ]
 
 
-def _differences(ours: "Sequence[list[Tensor]]", theirs: "Sequence[list[Tensor]]") -> "list[list[Tensor]]":
-    return [
-        [own - other for own, other in zip(turn, same, strict=True)]
-        for turn, same in zip(ours, theirs, strict=True)
-    ]
+def _token_texts(tokenizer: Any, tokens: Sequence[int]) -> list[str]:
+    """The text of each token; a character made of several tokens is given to the last of them."""
+    texts, pending = [], []
+    for index, token in enumerate(tokens):
+        pending.append(token)
+        text = tokenizer.decode(pending, clean_up_tokenization_spaces=False)
+        broken = text.endswith("\ufffd") and index + 1 < len(tokens)
+        texts.append("" if broken else text)
+        pending = pending if broken else []
+    return texts
 
 
 def load(folder: Path, card: CriticCard, _: CriticTools) -> LogRatioCritic:

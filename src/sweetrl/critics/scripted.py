@@ -1,13 +1,12 @@
 """A critic without a language model: the fake for tests and examples, and a baseline to beat."""
 
-import difflib
 import re
 from collections.abc import Sequence
 
 from sweetrl.critics.critic_type import CriticType
 from sweetrl.domains.domain import Opinion
 from sweetrl.domains.registry import all_domains, reference_text
-from sweetrl.errors import UsageError
+from sweetrl.errors import UsageError, suggestion
 from sweetrl.types import Message, Task
 
 _WORD = re.compile(r"[a-z]{3,}|\d+")
@@ -48,9 +47,7 @@ def critic_named(name: str) -> ScriptedCritic:
         critics |= domain.oracles
     if name in critics:
         return ScriptedCritic(critics[name], name=f"scripted:{name}")
-    close = difflib.get_close_matches(name, critics, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(critics))}"
-    raise UsageError(f"there is no scripted critic '{name}'; {hint}")
+    raise UsageError(f"there is no scripted critic '{name}'; {suggestion(name, sorted(critics))}")
 
 
 CRITIC = CriticType(

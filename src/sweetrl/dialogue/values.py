@@ -23,7 +23,7 @@ REPLAYS = 16
 """Dialogues from each candidate."""
 
 
-class Crossroads(NamedTuple):
+class BranchPoint(NamedTuple):
     """A turn of a stored dialogue, and what the agent might have said there."""
 
     task: Task
@@ -32,7 +32,7 @@ class Crossroads(NamedTuple):
 
 
 async def value_turns(
-    turns: Iterable[Crossroads],
+    turns: Iterable[BranchPoint],
     agent: Agent,
     collaborator: Collaborator,
     scorer: Scorer,
@@ -76,7 +76,7 @@ async def value_turns(
 class _Valuation:
     """The replays of one turn. Each is judged when it ends, an answer that came before by its first verdict."""
 
-    def __init__(self, turn: Crossroads, scorer: Scorer, rules: Rules, replays: int, seed: int) -> None:
+    def __init__(self, turn: BranchPoint, scorer: Scorer, rules: Rules, replays: int, seed: int) -> None:
         self._turn = turn
         self._scorer = scorer
         self._verdicts: dict[str | None, asyncio.Task[Verdict]] = {}
@@ -132,7 +132,7 @@ class _Valuation:
             judged.cancel()
 
 
-def _openings(turn: Crossroads, rules: Rules, replays: int, seed: int) -> Iterator[Opening]:
+def _openings(turn: BranchPoint, rules: Rules, replays: int, seed: int) -> Iterator[Opening]:
     """One for each replay of each distinct candidate; a candidate that ends the dialogue needs no second."""
     task, episode, candidates = turn
     if candidates.turn >= len(episode.turns):

@@ -30,4 +30,4 @@ def refuse_other_domain(episodes: Path, name: str) -> None:
     used = str(read_card(episodes).config.get("agent_prompt", "")).partition(" ")[0]
     for other in all_domains():
         if other.name != name and used in (other.prompts.agent.source, other.prompts.single_turn.source):
-            raise UsageError(f"{episodes}: held with the prompt {used}; give --domain {other.name}")
+            raise UsageError(f"{episodes}: rolled out with the prompt {used}; give --domain {other.name}")

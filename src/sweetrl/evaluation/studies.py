@@ -7,8 +7,8 @@ import numpy as np
 from msgspec import Struct
 
 from sweetrl.evaluation.credit import CreditQuality
-from sweetrl.evaluation.crossed import Table, common_cells, crossed_mean, crossed_ratio
 from sweetrl.evaluation.scores import FAILURES_AS_ZERO
+from sweetrl.evaluation.two_way_intervals import Table, common_cells, two_way_mean, two_way_ratio
 from sweetrl.types import Metric
 
 Figures = Mapping[str, Mapping[str, float]]
@@ -143,7 +143,7 @@ def over_seeds(runs: Sequence[Figures], turn_limit: int) -> dict[str, Metric]:
     """The figures of several runs on the same tasks."""
     names = [name for name in runs[0] if all(name in run for run in runs)]
     return {
-        name: crossed_mean(
+        name: two_way_mean(
             name, [run[name] for run in runs], bounds=(0.0, 1.0 if name in SHARES else turn_limit)
         )
         for name in names
@@ -153,7 +153,7 @@ def over_seeds(runs: Sequence[Figures], turn_limit: int) -> dict[str, Metric]:
 def step(first: tuple[str, Table], second: tuple[str, Table]) -> Step:
     """The second method less the first; each is a name and the success at each seed and task."""
     table = [_less(above, below) for below, above in zip(first[1], second[1], strict=True)]
-    mean = crossed_mean("success", table, bounds=(-1.0, 1.0))
+    mean = two_way_mean("success", table, bounds=(-1.0, 1.0))
     cells = common_cells(table)
     by_task = cells.mean(axis=0)
     return Step(
@@ -176,7 +176,7 @@ def share(first: tuple[str, Table], second: tuple[str, Table], best: tuple[str, 
         [_less(above, below) for below, above in zip(first[1], other[1], strict=True)]
         for other in (second, best)
     )
-    found = crossed_ratio("success", gains, whole)
+    found = two_way_ratio("success", gains, whole)
     return Share(
         first=first[0],
         second=second[0],

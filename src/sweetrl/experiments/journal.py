@@ -8,7 +8,7 @@ import msgspec
 
 from sweetrl.errors import ConfigError, DataError
 from sweetrl.experiments.pipeline import Stage
-from sweetrl.records import unwritable, write_json
+from sweetrl.records import make_folder, write_json
 from sweetrl.settings.words import same_command
 
 JOURNAL = "run.json"
@@ -19,10 +19,7 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / JOURNAL
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise unwritable(folder, error) from error
+        make_folder(folder)
         self.entries = self._read()
 
     def _read(self) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from sweetrl.errors import DataError, UsageError
-from sweetrl.evaluation.gathered import gathered
+from sweetrl.evaluation.merged_results import merged_results
 from sweetrl.evaluation.studies import StudyResults
 from sweetrl.experiments.journal import Journal
 from sweetrl.experiments.plan import Plan
@@ -27,7 +27,7 @@ def write_results(study: Study, planned: Plan) -> dict[str, str]:
     if finished is None or not any(points_of(finished)):
         raise UsageError(f"{folder}: nothing has been evaluated yet, so there is nothing to report")
     results = StudyReader(study, finished).results(missing=tuple(missing_points(study, planned, finished)))
-    _write(results, folder / RESULTS)
+    write_json(folder / RESULTS, results)
     page = folder / PAGE if study.page is None else Path(study.page)
     _write_page(results if study.page is None else _gather(results, page.with_suffix(".json")), page)
     written = {"results": str(folder / RESULTS), "page": str(page)}
@@ -49,10 +49,6 @@ def written_results(study: Study) -> StudyResults | None:
     return results if results.settings == own else None
 
 
-def _write(results: StudyResults, path: Path) -> None:
-    write_json(path, results)
-
-
 def _gather(results: StudyResults, path: Path) -> StudyResults:
     """The results merged with those of earlier runs, which are kept beside the page."""
     if path.exists():
@@ -61,9 +57,9 @@ def _gather(results: StudyResults, path: Path) -> StudyResults:
         except msgspec.DecodeError as error:
             raise DataError(f"not the results of a study: {error}; move it away", path=path) from None
         earlier = msgspec.structs.replace(earlier, settings=current_settings(earlier.settings))
-        results = gathered(results, earlier)
+        results = merged_results(results, earlier)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(results, path)
+    write_json(path, results)
     return results
 
 

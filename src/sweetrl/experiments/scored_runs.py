@@ -32,7 +32,7 @@ class ScoredRun:
             changed += ["their references or tests differ"] if self.tasks != other.tasks else []
         if changed:
             raise DataError(
-                f"{self.folder} and {other.folder} were held on different tasks: {changed[0]}; "
+                f"{self.folder} and {other.folder} are on different tasks: {changed[0]}; "
                 "only runs on the same tasks can be compared"
             )
 

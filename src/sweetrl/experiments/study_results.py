@@ -12,7 +12,6 @@ from sweetrl.domains.dialogues import distinct_episodes
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import DataError
 from sweetrl.evaluation.credit import credit_quality
-from sweetrl.evaluation.crossed import Table, crossed_mean
 from sweetrl.evaluation.metrics import figures_by_task, useful_by_turn
 from sweetrl.evaluation.studies import (
     CriticResult,
@@ -28,6 +27,7 @@ from sweetrl.evaluation.studies import (
     step,
 )
 from sweetrl.evaluation.tracking import fact_tracker
+from sweetrl.evaluation.two_way_intervals import Table, two_way_mean
 from sweetrl.experiments.layout import EPISODES, METRICS, VERDICTS
 from sweetrl.experiments.plan import PARTS, Evaluated, Plan
 from sweetrl.prompts import TURN_LIMIT
@@ -156,7 +156,7 @@ class StudyReader:
             episodes = distinct_episodes(run.folder / EPISODES, tasks)
             tables.append(useful_by_turn(tasks, episodes, tracker, self._turn_limit))
         for number in range(self._turn_limit - 1):  # the last one is the answer
-            yield crossed_mean("useful", [table[number] for table in tables])
+            yield two_way_mean("useful", [table[number] for table in tables])
 
     def _steps(self, part: str, names: Sequence[str]) -> Iterator[Step]:
         """From each method to the next, and from each to the last."""
@@ -229,7 +229,7 @@ class StudyReader:
 
         if not groups:
             return
-        points = ((place, crossed_mean("success", self._success(runs))) for place, runs in groups)
+        points = ((place, two_way_mean("success", self._success(runs))) for place, runs in groups)
         yield Curve(name=name, label=label, points=tuple(points))
 
     # -------- credit

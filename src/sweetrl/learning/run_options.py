@@ -20,7 +20,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Housekeeping:
+class RunOptions:
     """What a run does beside learning; changes no result."""
 
     save_every: int = 100
@@ -40,7 +40,7 @@ class Housekeeping:
 
 
 def training_arguments(
-    settings: TrainingSettings, folder: RunFolder, housekeeping: Housekeeping
+    settings: TrainingSettings, folder: RunFolder, run_options: RunOptions
 ) -> TrainingArguments:
     """The settings in the library's words."""
     return TrainingArguments(
@@ -62,11 +62,11 @@ def training_arguments(
         use_cpu=not torch.cuda.is_available(),
         seed=settings.seed,
         save_strategy="steps",
-        save_steps=housekeeping.save_every,
-        save_only_model=housekeeping.shard,
-        logging_steps=housekeeping.log_every,
+        save_steps=run_options.save_every,
+        save_only_model=run_options.shard,
+        logging_steps=run_options.log_every,
         logging_nan_inf_filter=False,
-        report_to=list(housekeeping.reports) or "none",
+        report_to=list(run_options.reports) or "none",
         disable_tqdm=True,
         log_level="error",
         log_level_replica="error",

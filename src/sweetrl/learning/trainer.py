@@ -47,7 +47,7 @@ from sweetrl.learning.loading import load_model, merge_adapter, read_weights, re
 from sweetrl.learning.monitoring import MEASURED, Monitor, MonitorCallback, hold_out
 from sweetrl.learning.objectives import Objective, Outcome, StepObjective
 from sweetrl.learning.reference import with_reference
-from sweetrl.learning.run_options import Housekeeping, Progress, training_arguments
+from sweetrl.learning.run_options import Progress, RunOptions, training_arguments
 from sweetrl.learning.steps import StepsOfRun, collator
 
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
@@ -79,13 +79,13 @@ class TurnTrainer(Trainer):
         data: Dataset,
         card: TrainingCard,
         folder: RunFolder,
-        housekeeping: Housekeeping,
+        run_options: RunOptions,
     ) -> None:
         self._tokenizer = tokenizer
         self._card = card
         self._settings = card.settings
         self._folder = folder
-        self._housekeeping = housekeeping
+        self._run_options = run_options
         self._algorithm = algorithm_of(card.settings)
         self._objective = objective(card.settings)
         self._has_head = self._algorithm.has_head(card.settings)
@@ -95,7 +95,7 @@ class TurnTrainer(Trainer):
         self._weights: int = sum(parameter.numel() for parameter in model.parameters())
         super().__init__(
             model=model,
-            args=training_arguments(card.settings, folder, housekeeping),
+            args=training_arguments(card.settings, folder, run_options),
             processing_class=tokenizer,
         )
         self.remove_callback(PrinterCallback)
@@ -191,7 +191,7 @@ class TurnTrainer(Trainer):
             self._write_log([self.state.log_history[-1]], mode="a")
             if "loss" in logs:
                 done = Progress(self.state.global_step, self.state.max_steps, logs["loss"])
-                self._housekeeping.observe(done)
+                self._run_options.observe(done)
 
     def _write_log(self, lines: Sequence[dict[str, Any]], *, mode: str) -> None:
         with readable_save_errors(self._folder.path), (self._folder.path / LOG).open(mode) as file:
@@ -221,7 +221,7 @@ class TurnTrainer(Trainer):
                 flush(aside)
                 self._folder.checkpoints.mkdir(exist_ok=True)
                 (aside / name).replace(self._folder.checkpoints / name)
-                self._folder.prune(self._housekeeping.keep)
+                self._folder.prune(self._run_options.keep)
 
     @contextlib.contextmanager
     def _staged(self) -> Any:
@@ -307,16 +307,16 @@ def train(
     tokenizer: Any,
     card: TrainingCard,
     folder: RunFolder,
-    housekeeping: Housekeeping | None = None,
+    run_options: RunOptions | None = None,
 ) -> TrainingCard:
     """Train to the end, from the last checkpoint if there is one, and leave the finished model in the folder.
 
     The main process must have claimed the folder. All processes of a run call this.
     """
-    housekeeping = housekeeping or Housekeeping()
-    arguments = training_arguments(card.settings, folder, housekeeping)
+    run_options = run_options or RunOptions()
+    arguments = training_arguments(card.settings, folder, run_options)
     processes = arguments.world_size  # joins the other processes
-    housekeeping = replace(housekeeping, shard=housekeeping.shard and processes > 1)
+    run_options = replace(run_options, shard=run_options.shard and processes > 1)
     model = load_model(card.model, card.settings)
     if algorithm_of(card.settings).compares(card.settings):
         known = with_reference(
@@ -329,12 +329,12 @@ def train(
         data.examples, held_out, card.settings, objective(card.settings), collator(tokenizer, card.settings)
     )
     last = folder.last_checkpoint()
-    if housekeeping.monitor and last is not None and not housekeeping.shard:
+    if run_options.monitor and last is not None and not run_options.shard:
         monitor.start(model.to(arguments.device))
-    if housekeeping.shard:
+    if run_options.shard:
         model = load_model(card.model, card.settings, shard=processes)
-    trainer = TurnTrainer(model, tokenizer, data, card, folder, housekeeping)
-    if housekeeping.monitor:
-        trainer.add_callback(MonitorCallback(monitor, housekeeping.monitor, trainer.log))
+    trainer = TurnTrainer(model, tokenizer, data, card, folder, run_options)
+    if run_options.monitor:
+        trainer.add_callback(MonitorCallback(monitor, run_options.monitor, trainer.log))
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     return trainer.publish()

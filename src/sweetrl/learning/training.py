@@ -24,7 +24,7 @@ from sweetrl.learning.algorithms import default_settings
 from sweetrl.learning.checkpoints import REFERENCES, RunFolder, TrainingCard, timestamp, training_versions
 from sweetrl.learning.encodings import Picture, open_encoding
 from sweetrl.learning.loading import default_precision, longest_context
-from sweetrl.learning.run_options import Housekeeping, Progress
+from sweetrl.learning.run_options import Progress, RunOptions
 from sweetrl.learning.settings import TRAINING_NAMES, LoraSettings, TrainingSettings
 from sweetrl.learning.trainer import train as train_model
 from sweetrl.models.local.network import no_progress_bars
@@ -177,7 +177,7 @@ class _Run:
         if (last := folder.last_checkpoint()) is not None:
             note(f"resuming from {last.name}")
         with shown as observe, no_progress_bars(), _resumable(folder):
-            return train_model(data, reader, card, folder, self._housekeeping(folder.path, observe))
+            return train_model(data, reader, card, folder, self._run_options(folder.path, observe))
 
     def _fingerprints(self) -> dict[str, str]:
         """Of what is learned from, by what it is called."""
@@ -202,15 +202,15 @@ class _Run:
         }
         return default_settings(self.algorithm.name, **fields)
 
-    def _housekeeping(self, output: Path, observe: Observe) -> Housekeeping:
+    def _run_options(self, output: Path, observe: Observe) -> RunOptions:
         run = self.run
         reports = [name for name in ("tensorboard", "wandb") if getattr(run, name)]
         for name in reports:
             if importlib.util.find_spec(name) is None:
                 raise UsageError(f"--{name} needs the package {name}: pip install {name}")
         os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(output / "tensorboard"))
-        return Housekeeping(
-            save_every=self.chosen["save_every"] or Housekeeping.save_every,
+        return RunOptions(
+            save_every=self.chosen["save_every"] or RunOptions.save_every,
             keep=run.keep,
             log_every=run.log_every,
             monitor=run.monitor,

@@ -4,13 +4,12 @@ What it says depends on the chat and the seed alone, never on the order in which
 """
 
 import asyncio
-import difflib
 import random
 import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from sweetrl.errors import ModelError, UsageError
+from sweetrl.errors import ModelError, UsageError, suggestion
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Completion, Message, Role, Sampling, Usage
 
@@ -131,6 +130,4 @@ def script_named(name: str) -> Script:
     """The script that ships under `name`."""
     if name in SCRIPTS:
         return SCRIPTS[name]
-    close = difflib.get_close_matches(name, SCRIPTS, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(SCRIPTS))}"
-    raise UsageError(f"there is no script '{name}'; {hint}")
+    raise UsageError(f"there is no script '{name}'; {suggestion(name, sorted(SCRIPTS))}")

@@ -94,14 +94,14 @@ def reason_for_no_pairs(verdicts: Iterable[Verdict], rule: Rule) -> str:
     if not by_task:
         return "no dialogue was scored; score them again"
     if all(len(rewards) == 1 for rewards in by_task.values()):
-        return "no task has two scored dialogues; hold several on each (rollout --attempts)"
+        return "no task has two scored dialogues; roll out several on each (rollout --attempts)"
     widest = max(max(rewards) - min(rewards) for rewards in by_task.values())
     if widest <= _ROUNDING:
         least, most = min(map(min, by_task.values())), max(map(max, by_task.values()))
         earned = f"{least:.3g}" if least == most else f"from {least:.3g} to {most:.3g}"
         return (
-            f"on each of {len(by_task)} tasks all dialogues earned the same ({earned}); hold more of them, "
-            f"or let a better agent hold them"
+            f"on each of {len(by_task)} tasks all dialogues earned the same ({earned}); roll out more of them, "
+            f"or use a better agent"
         )
     if rule in (best_against_lower, successes_against_lower):
         return "no task has a success and a dialogue that earned less; --rule all needs no success"

@@ -5,12 +5,12 @@ A method or critic says only what is its own: `inherited` fills in the rest from
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from sweetrl.errors import suggestion
 from sweetrl.settings.recipes import EstimateSettings, RankedDrawSettings
 from sweetrl.settings.schema import Name, Positive, Section
 from sweetrl.settings.stages import (
@@ -255,9 +255,7 @@ class Study(Section, frozen=True, kw_only=True):
 def _unknown(where: str, names: Iterable[str], known: Mapping[str, Any]) -> Iterator[str]:
     for name in names:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(known) or 'none'}"
-            yield f"{where}: there is no '{name}' to take; {hint}"
+            yield f"{where}: there is no '{name}' to take; {suggestion(name, known)}"
 
 
 def is_study(content: Mapping[str, Any]) -> bool:

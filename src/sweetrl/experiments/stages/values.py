@@ -10,7 +10,7 @@ from sweetrl import interrupts
 from sweetrl.browser.session import BrowserSession
 from sweetrl.dialogue.building import build_agent, build_collaborator, model_settings
 from sweetrl.dialogue.rules import Rules
-from sweetrl.dialogue.values import Crossroads, value_turns
+from sweetrl.dialogue.values import BranchPoint, value_turns
 from sweetrl.domains.dialogues import load_episodes
 from sweetrl.domains.domain import Domain
 from sweetrl.domains.scoring import ScoringBackend
@@ -67,14 +67,14 @@ class _Source:
         chosen = sorted(self.candidates, key=lambda each: derive_seed(seed, each.id, "drawn"))[:turns]
         return replace(self, candidates=chosen)
 
-    def __iter__(self) -> Iterator[Crossroads]:
+    def __iter__(self) -> Iterator[BranchPoint]:
         for drawn in self.candidates:
             task, episode = self.tasks.get(drawn.task_id), self.episodes.get(drawn.episode_id)
             if task is None or episode is None:
                 what = f"task {drawn.task_id}" if task is None else f"episode {drawn.episode_id}"
                 raise DataError(f"the candidates of {drawn.id} are on the {what}, which is not there")
             # Candidates that a critic failed to rank are candidates all the same.
-            yield Crossroads(task, episode, _unranked(drawn))
+            yield BranchPoint(task, episode, _unranked(drawn))
 
 
 def _unranked(drawn: CandidateSet) -> CandidateSet:

@@ -6,7 +6,6 @@ A package announces an `Algorithm` in the entry point group `sweetrl.algorithms`
 import pkgutil
 from collections.abc import Iterator
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import NODEFAULT
 
-from sweetrl.errors import ConfigError, UsageError
+from sweetrl.errors import ConfigError, UsageError, suggestion
 from sweetrl.learning.algorithm import Algorithm
 from sweetrl.learning.settings import TRAINING_NAMES, TrainingSettings
 from sweetrl.settings import CriticNumbers, TrainNumbers, settings_fields
@@ -42,9 +41,7 @@ def algorithm_named(name: str) -> Algorithm:
     names = {alias: each for each in known.values() for alias in (*each.aliases, each.name)}
     if name in names:
         return names[name]
-    close = get_close_matches(name, names, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(sorted(names))}"
-    raise UsageError(f"there is no algorithm '{name}'; {hint}")
+    raise UsageError(f"there is no algorithm '{name}'; {suggestion(name, sorted(names))}")
 
 
 def algorithm_of(settings: TrainingSettings) -> Algorithm:

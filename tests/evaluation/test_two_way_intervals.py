@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sweetrl.evaluation.crossed import common_cells, crossed_mean, crossed_ratio, half_width
+from sweetrl.evaluation.two_way_intervals import common_cells, half_width, two_way_mean, two_way_ratio
 
 
 def rows(cells: np.ndarray) -> list[dict[str, float]]:
@@ -43,7 +43,7 @@ def test_hand_arithmetic_of_the_mean_squares() -> None:
 
 def test_one_seed_is_the_bootstrap_over_tasks() -> None:
     row = {f"t{n}": float(n % 3 == 0) for n in range(50)}
-    metric = crossed_mean("success", [row])
+    metric = two_way_mean("success", [row])
     assert metric.value == pytest.approx(17 / 50)
     assert metric.low is not None
     assert metric.high is not None
@@ -53,13 +53,13 @@ def test_one_seed_is_the_bootstrap_over_tasks() -> None:
 def test_the_interval_stays_within_what_is_possible() -> None:
     cells = np.zeros((3, 10))
     cells[0, 0] = 1.0
-    metric = crossed_mean("success", rows(cells))
+    metric = two_way_mean("success", rows(cells))
     assert metric.low == 0.0
     assert metric.count == 30
 
 
 def test_nothing_in_common_rests_on_nothing() -> None:
-    assert crossed_mean("success", [{"a": 1.0}, {"b": 1.0}]).value is None
+    assert two_way_mean("success", [{"a": 1.0}, {"b": 1.0}]).value is None
 
 
 @pytest.mark.parametrize(("seed_spread", "task_spread"), [(0.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.3, 0.0)])
@@ -83,7 +83,7 @@ def test_the_interval_of_a_ratio_holds_the_truth_as_often_as_it_says(seeds: int,
         bottoms = 1.0 + by_seed + by_task + random.normal(0, 0.3, (seeds, tasks))
         tops = 0.6 * bottoms + random.normal(0, 0.1 * (seeds > 1), (seeds, 1))
         tops = tops + random.normal(0, 0.3, (seeds, tasks))
-        found = crossed_ratio("share", rows(tops), rows(bottoms))
+        found = two_way_ratio("share", rows(tops), rows(bottoms))
         assert found.low is not None
         assert found.high is not None
         held += found.low <= 0.6 <= found.high
@@ -91,5 +91,5 @@ def test_the_interval_of_a_ratio_holds_the_truth_as_often_as_it_says(seeds: int,
 
 
 def test_a_ratio_to_nothing_is_none() -> None:
-    assert crossed_ratio("share", [{"a": 1.0}], [{"a": 0.0}]).value is None
-    assert crossed_ratio("share", [{"a": 1.0}], [{"b": 1.0}]).value is None
+    assert two_way_ratio("share", [{"a": 1.0}], [{"a": 0.0}]).value is None
+    assert two_way_ratio("share", [{"a": 1.0}], [{"b": 1.0}]).value is None

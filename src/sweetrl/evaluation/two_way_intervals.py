@@ -17,7 +17,7 @@ Table = Sequence[Mapping[str, float]]
 """For each seed, a figure for each task."""
 
 
-def crossed_mean(name: str, table: Table, *, bounds: tuple[float, float] = (0.0, 1.0)) -> Metric:
+def two_way_mean(name: str, table: Table, *, bounds: tuple[float, float] = (0.0, 1.0)) -> Metric:
     """The mean over all seeds and the tasks that all of them have; with one seed, over tasks alone."""
     cells = common_cells(table)
     seeds, tasks = cells.shape
@@ -57,7 +57,7 @@ def half_width(cells: NDArray[np.float64]) -> float:
     return student(max(1.0, effective)) * math.sqrt(total / cells.size)
 
 
-def crossed_ratio(name: str, tops: Table, bottoms: Table) -> Metric:
+def two_way_ratio(name: str, tops: Table, bottoms: Table) -> Metric:
     """The mean of `tops` by that of `bottoms`, with a bootstrap that draws both seeds and tasks.
 
     The interval is that of the fewer of the two, seeds or tasks (see `intervals.tail_share`).

@@ -26,12 +26,12 @@ ELSEWHERE = {"title", "output", "page", "estimate", "methods", "critics", "share
 """Settings that change no figure, or not those of all methods and critics."""
 
 
-def gathered(now: StudyResults, earlier: StudyResults) -> StudyResults:
+def merged_results(now: StudyResults, earlier: StudyResults) -> StudyResults:
     """The results of this run, with those of the earlier one that it has not got, or has for fewer seeds."""
-    return _Gathering(now, earlier).results()
+    return _Merge(now, earlier).results()
 
 
-class _Gathering:
+class _Merge:
     def __init__(self, now: StudyResults, earlier: StudyResults) -> None:
         self._now = now
         self._earlier = earlier

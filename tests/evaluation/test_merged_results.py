@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from sweetrl.evaluation.credit import CreditQuality
-from sweetrl.evaluation.gathered import gathered
+from sweetrl.evaluation.merged_results import merged_results
 from sweetrl.evaluation.studies import (
     CriticResult,
     Curve,
@@ -130,7 +130,7 @@ def now() -> StudyResults:
 def test_each_figure_is_of_the_run_that_has_more_of_its_seeds(
     now: StudyResults, earlier: StudyResults
 ) -> None:
-    both = gathered(now, earlier)
+    both = merged_results(now, earlier)
     levels = {name: each.figures["success"].value for name, each in both.methods.items()}
     assert levels == {"base": 0.1, "dpo": 0.2, "sweet": 0.35, "blind": 0.45}
     assert list(both.methods) == ["base", "dpo", "sweet", "blind"]
@@ -141,7 +141,7 @@ def test_each_figure_is_of_the_run_that_has_more_of_its_seeds(
 def test_the_page_knows_what_is_from_the_earlier_run_and_what_is_in_none(
     now: StudyResults, earlier: StudyResults
 ) -> None:
-    both = gathered(now, earlier)
+    both = merged_results(now, earlier)
     assert both.earlier == (Earlier(part="methods", label="BASE"), Earlier(part="methods", label="DPO"))
     assert both.missing == (lacks("sizes", "dpo"),)
 
@@ -149,7 +149,7 @@ def test_the_page_knows_what_is_from_the_earlier_run_and_what_is_in_none(
 def test_steps_are_of_the_run_with_more_seeds_and_in_the_order_of_the_study(
     now: StudyResults, earlier: StudyResults
 ) -> None:
-    found = [(each.first, each.second, each.value) for each in gathered(now, earlier).steps]
+    found = [(each.first, each.second, each.value) for each in merged_results(now, earlier).steps]
     assert found == [
         ("base", "dpo", 0.1),
         ("dpo", "sweet", 0.1),
@@ -162,7 +162,7 @@ def test_what_both_have_is_of_this_run(earlier: StudyResults) -> None:
     again = replace(
         earlier, methods={name: method(name, 0.9) for name in ("base", "dpo", "sweet")}, missing=()
     )
-    both = gathered(again, earlier)
+    both = merged_results(again, earlier)
     assert {name: each.figures["success"].value for name, each in both.methods.items()} == {
         "base": 0.9,
         "dpo": 0.9,
@@ -173,13 +173,13 @@ def test_what_both_have_is_of_this_run(earlier: StudyResults) -> None:
 
 
 def test_a_run_that_has_everything_needs_no_earlier_one(now: StudyResults) -> None:
-    assert gathered(now, now) == now
+    assert merged_results(now, now) == now
 
 
 def test_results_that_were_in_a_file_have_the_same_settings(now: StudyResults, earlier: StudyResults) -> None:
     as_given = changed(now, tasks={"train": ("a", "b")})
     as_read = changed(earlier, tasks={"train": ["a", "b"]})
-    assert "base" in gathered(as_given, as_read).methods
+    assert "base" in merged_results(as_given, as_read).methods
 
 
 def changed(results: StudyResults, **settings: Any) -> StudyResults:
@@ -194,17 +194,17 @@ def test_a_setting_that_an_earlier_version_did_not_have_changes_nothing_unless_i
         return replace(now, settings=settings)
 
     before = replace(earlier, settings={**earlier.settings, "policy": {}})
-    assert gathered(with_field(None), before).earlier == gathered(now, earlier).earlier != ()
-    assert gathered(with_field(0.1), before).earlier == ()
+    assert merged_results(with_field(None), before).earlier == merged_results(now, earlier).earlier != ()
+    assert merged_results(with_field(0.1), before).earlier == ()
 
 
 def test_other_settings_of_all_are_another_study(now: StudyResults, earlier: StudyResults) -> None:
-    assert gathered(now, changed(earlier, tasks={"train": "u"})) == now
+    assert merged_results(now, changed(earlier, tasks={"train": "u"})) == now
 
 
 def test_other_settings_of_one_method_leave_that_one_out(now: StudyResults, earlier: StudyResults) -> None:
     methods = SETTINGS["methods"] | {"dpo": {"algorithm": "dpo", "critic": None, "epochs": 9}}
-    both = gathered(now, changed(earlier, methods=methods))
+    both = merged_results(now, changed(earlier, methods=methods))
     assert list(both.methods) == ["base", "sweet", "blind"]
     assert [(each.first, each.second) for each in both.steps] == [("base", "sweet"), ("sweet", "blind")]
     assert lacks("methods", "dpo") in both.missing
@@ -213,35 +213,42 @@ def test_other_settings_of_one_method_leave_that_one_out(now: StudyResults, earl
 def test_another_start_makes_another_method(now: StudyResults, earlier: StudyResults) -> None:
     methods = {**SETTINGS["methods"], "dpo": {**SETTINGS["methods"]["dpo"], "init_from": "base"}}
     now, earlier = (replace(each, settings={**SETTINGS, "methods": methods}) for each in (now, earlier))
-    assert gathered(now, earlier).methods["dpo"] == earlier.methods["dpo"]
+    assert merged_results(now, earlier).methods["dpo"] == earlier.methods["dpo"]
     methods = {**methods, "base": {**methods["base"], "policy": {"epochs": 3}}}
-    assert "dpo" not in gathered(replace(now, settings={**SETTINGS, "methods": methods}), earlier).methods
+    assert (
+        "dpo" not in merged_results(replace(now, settings={**SETTINGS, "methods": methods}), earlier).methods
+    )
 
 
 def test_another_critic_makes_another_method(now: StudyResults, earlier: StudyResults) -> None:
     without = replace(now, methods={}, steps=())
     critics = SETTINGS["critics"] | {"sweet": {"epochs": 5}}
-    both = gathered(without, changed(earlier, critics=critics))
+    both = merged_results(without, changed(earlier, critics=critics))
     assert list(both.methods) == ["base", "dpo", "blind"]
 
 
 def test_settings_of_other_parts_change_nothing(now: StudyResults, earlier: StudyResults) -> None:
     sections = {"best_of": None, "credit": {"turns": 1, "critics": ["blind"]}, "output": "elsewhere"}
-    assert list(gathered(now, changed(earlier, **sections)).methods) == ["base", "dpo", "sweet", "blind"]
+    assert list(merged_results(now, changed(earlier, **sections)).methods) == [
+        "base",
+        "dpo",
+        "sweet",
+        "blind",
+    ]
 
 
 def test_curves_and_critics_are_kept_as_methods_are(now: StudyResults, earlier: StudyResults) -> None:
-    again = gathered(earlier, now)
+    again = merged_results(earlier, now)
     assert again.credit == now.credit
     assert again.best_of == now.best_of
     assert Earlier(part="credit", label="SWEET") in again.earlier
     fewer_turns = changed(now, credit={"turns": 1, "critics": ["sweet"]})
-    assert not gathered(earlier, fewer_turns).credit
+    assert not merged_results(earlier, fewer_turns).credit
 
 
 def test_what_the_study_no_longer_has_is_dropped(now: StudyResults, earlier: StudyResults) -> None:
     fewer = {name: each for name, each in SETTINGS["methods"].items() if name != "dpo"}
-    both = gathered(changed(now, methods=fewer), earlier)
+    both = merged_results(changed(now, methods=fewer), earlier)
     assert list(both.methods) == ["base", "sweet", "blind"]
     assert all("dpo" not in (each.first, each.second) for each in both.steps)
 
@@ -254,6 +261,6 @@ def test_a_share_comes_from_the_run_that_has_more_seeds_of_it_as_long_as_the_stu
         return replace(run, shares=(found,), settings={**SETTINGS, "shares": named})
 
     names = ["base", "dpo", "sweet"]
-    both = gathered(with_share(now, 0.4, 1, names), with_share(earlier, 0.5, 3, names))
+    both = merged_results(with_share(now, 0.4, 1, names), with_share(earlier, 0.5, 3, names))
     assert [share.value for share in both.shares] == [0.5]
-    assert gathered(with_share(now, 0.4, 1), with_share(earlier, 0.5, 3, names)).shares == ()
+    assert merged_results(with_share(now, 0.4, 1), with_share(earlier, 0.5, 3, names)).shares == ()
