@@ -13,14 +13,15 @@ from sweetrl import interrupts
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
-from sweetrl.cli.filling import Tally, open_output, opened_models
+from sweetrl.cli.reporting import report_tally
 from sweetrl.dialogue.building import ModelSettings, parse_price
 from sweetrl.domains.drafting import Draft, Drafting, kept_tasks, write_drafts
 from sweetrl.domains.duplicates import KnownTasks
 from sweetrl.domains.registry import find_domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import DataError, UsageError
-from sweetrl.records import RecordLog, read_lines, read_records, refuse_existing, write_lines
+from sweetrl.experiments.stages.filling import Tally, opened_models
+from sweetrl.records import RecordLog, open_log, read_lines, read_records, refuse_existing, write_lines
 from sweetrl.settings import ScorerSettings
 from sweetrl.types import Sampling, Task, digest
 
@@ -88,7 +89,14 @@ def write(
             drafting = Drafting(kind, writing, inspirations, sampling, seed, output.stem)
             return await _fill(log, drafting, others.values(), n, tally, quiet=quiet or json)
 
-    with open_output(drafts, Draft, command="tasks write", config=config, quiet=quiet) as log:
+    with open_log(
+        drafts,
+        Draft,
+        command="tasks write",
+        config=config,
+        identity=lambda draft: draft.id,
+        settled=lambda draft: draft.failure is None,
+    ) as log:
         tasks = interrupts.run(fill, log)
     encode = msgspec.json.encode
     write_lines(output, (encode(task) + b"\n" for task in tasks), replace=True)
@@ -140,7 +148,7 @@ def _report(
             f"only {tasks} of {wanted} tasks came of {len(written)} drafts; another --model, more topics or another "
             f"--seed may help"
         )
-    tally.report(json=json, quiet=True)
+    report_tally(tally, json=json, quiet=True)
     if tasks < wanted:
         raise typer.Exit(1)
 
