@@ -71,6 +71,8 @@ clean: ## remove what the other commands made
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	  "sweetrl needs Python 3.11 or later, and $(PYTHON) is %d.%d: try make $(MAKECMDGOALS) PYTHON=python3.12" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
 
 $(LEARNING): pyproject.toml constraints.txt | $(BIN)/python

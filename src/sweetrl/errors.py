@@ -51,7 +51,16 @@ class MissingExtra(UsageError):  # noqa: N818  the name says it all
     """A feature needs packages of an extra that is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional package: pip install 'sweetrl[{extra}]'")
+        super().__init__(f"{feature} needs an optional package: {installing(extra)}")
+
+
+def installing(extra: str) -> str:
+    """The command that installs an extra here: in a checkout from its files, elsewhere by the package's name."""
+    checkout = Path(__file__).parents[2]
+    if not (checkout / "pyproject.toml").is_file():
+        return f"pip install 'sweetrl[{extra}]'"
+    own = (checkout / ".venv").is_dir()
+    return f"{'.venv/bin/' if own else ''}pip install -e '.[{extra}]'"
 
 
 class EndpointDown(UsageError):  # noqa: N818  the name says it all

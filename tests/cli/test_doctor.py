@@ -9,6 +9,7 @@ import pytest
 
 from sweetrl import sandbox
 from sweetrl.browser.assets import PACKAGES
+from sweetrl.errors import installing
 from sweetrl.experiments import machine
 from sweetrl.sandbox import Offer
 
@@ -143,7 +144,7 @@ def test_an_extra_with_an_absent_package_says_how_to_install_it(diagnosis, monke
     monkeypatch.setattr(machine, "_installed", lambda name: name != "gymnasium")
     findings, _ = diagnosis()
     assert findings["extra gym"]["found"] == "no gymnasium"
-    assert findings["extra gym"]["advice"] == "pip install 'sweetrl[gym]'"
+    assert findings["extra gym"]["advice"] == installing("gym")
     assert findings["extra browser"]["status"] == "ok"
 
 
@@ -162,7 +163,7 @@ def test_people_get_lines_with_status_purpose_and_advice(sweetrl, monkeypatch):
     finished = sweetrl("doctor")
     assert finished.err == ""
     assert "missing  torch" in finished.out
-    assert "-> pip install 'sweetrl[train]'" in finished.out
+    assert f"-> {installing('train')}" in finished.out
 
 
 def test_a_machine_that_cannot_isolate_says_so_at_the_end(sweetrl, monkeypatch):

@@ -2,10 +2,12 @@
 
 import io
 
+import msgspec
 from rich.console import Console
 
-from sweetrl.cli.quickstart import caveats, results_table
+from sweetrl.cli.quickstart import caveats, results_table, shipped
 from sweetrl.evaluation.studies import MethodResult, Step, StudyResults
+from sweetrl.settings import load_study
 from sweetrl.types import Metric
 
 LABELS = ("untrained", "rejection fine-tuning", "multi-turn DPO", "SWEET-RL")
@@ -57,13 +59,14 @@ def results_with(**intervals: tuple[float, float]) -> StudyResults:
 
 
 def test_methods_that_a_run_cannot_tell_apart_are_named_under_its_table() -> None:
-    [line] = caveats(results_with(dpo=(-0.1, 0.2), sweet=(0.05, 0.3)), fast=False)
+    [line] = caveats(results_with(dpo=(-0.1, 0.2), sweet=(0.05, 0.3)))
     assert "BASE and DPO" in line
     assert "SWEET" not in line
 
 
 def test_a_clear_result_has_no_caveat_unless_the_run_is_a_fast_one() -> None:
     clear = results_with(sweet=(0.05, 0.3))
-    assert list(caveats(clear, fast=False)) == []
-    [line] = caveats(clear, fast=True)
+    assert list(caveats(clear)) == []
+    fast = load_study(shipped("quickstart_fast.toml"))
+    [line] = caveats(msgspec.structs.replace(clear, settings=msgspec.to_builtins(fast)))
     assert "too small to rank" in line

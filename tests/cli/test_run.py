@@ -35,8 +35,12 @@ def recipe(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_shipped_recipe_makes_a_plan(sweetrl: Sweetrl, path: Path) -> None:
     ended = sweetrl("run", path, "--dry-run", "--json")
-    assert ended.code == 0, ended.err
-    assert json.loads(ended.out)["stages"]
+    plan = json.loads(ended.out)
+    assert plan["stages"]
+    fatal = [problem["text"] for problem in plan["problems"] if problem["fatal"]]
+    assert (ended.code == 2) == bool(fatal)
+    # What is published elsewhere and large is not shipped.
+    assert all("no such file" in text or "GiB are free" in text for text in fatal), fatal
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -77,6 +81,8 @@ def test_stages_run_and_are_not_run_again(sweetrl: Sweetrl, short: tuple[Path, t
     assert ended.code == 0, ended.err
     [entry] = json.loads(ended.out)["stages"]
     assert (entry["stage"], entry["code"]) == ("evaluate", 0)
+    assert json.loads(ended.out)["report"] == str(recipe.parent / "run" / "report.html")
+    assert "3 tasks" in (recipe.parent / "run" / "report.html").read_text()
     written = recipe.parent / "run" / "evaluation" / "episodes.jsonl"
     assert len(list(read_records(written, Episode))) == 3
     written.unlink()
@@ -132,7 +138,7 @@ def _replies(recipe: Path) -> str:
 
 
 def test_a_stage_that_cannot_run_stops_the_run(sweetrl: Sweetrl, short: tuple[Path, tuple[str, ...]]) -> None:
-    ended = sweetrl(*short[1], "--set", "agent.model=scripted:nobody")
+    ended = sweetrl(*short[1], "--set", f"collaborator.model=replay:{short[0]}")  # it holds no dialogues
     assert ended.code == 2
     assert "the stage evaluate ended with code 2" in ended.err
     assert not (short[0].parent / "run" / "run.json").exists()

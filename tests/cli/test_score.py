@@ -380,3 +380,12 @@ def test_an_unknown_similarity_is_refused_before_anything_is_written(sweetrl, tm
     finished = sweetrl(*command, "--similarity", "ssim")
     assert (finished.code, output.exists()) == (2, False)
     assert "no similarity is called 'ssim'; there are layout and clip:PATH_OR_ID" in finished.err
+
+
+def test_a_limit_scores_the_answers_to_the_first_tasks_and_a_later_run_the_others(sweetrl, tasks, tmp_path):
+    answers = write_answers(tmp_path / "answers.jsonl", [(0, RIGHT[0]), (1, RIGHT[1])])
+    command = ("score", "--tasks", tasks, "--answers", answers, "-o", tmp_path / "v.jsonl", "--no-check")
+    assert sweetrl(*command, "--limit", 1).code == 0
+    assert [each["task_id"] for each in read_verdicts(tmp_path / "v.jsonl")] == ["tasks-0"]
+    assert sweetrl(*command).code == 0
+    assert [each["task_id"] for each in read_verdicts(tmp_path / "v.jsonl")] == ["tasks-0", "tasks-1"]

@@ -142,3 +142,15 @@ def test_make_refuses_what_it_does_not_know(sweetrl, tmp_path, arguments, compla
     assert finished.code == 2
     assert complaint in finished.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_defective_tasks_are_an_exit_code_of_1_and_a_limit_looks_at_the_first_only(sweetrl, tmp_path):
+    path = tmp_path / "tasks.jsonl"
+    sweetrl("tasks", "make", "mini-backend", "--n", 2, "-o", path)
+    sound, broken = map(json.loads, path.read_text().splitlines())
+    broken["secret"]["reference"] = "def f(): raise ValueError"
+    path.write_text("".join(json.dumps(each) + "\n" for each in (sound, broken)))
+    found = sweetrl("tasks", "check", path)
+    assert found.code == 1
+    assert "1 of 2 tasks are defective" in found.err
+    assert sweetrl("tasks", "check", path, "--limit", 1).code == 0

@@ -170,7 +170,7 @@ def test_a_built_in_name_with_split_size_and_seed_is_a_source():
     assert list(load_tasks("mini-frontend:train:2")) == [task.id for task in make_tasks("train", 2, 0)]
 
 
-@pytest.mark.parametrize("name", ["mini-frontend:test", "mini-frontend:test:0", "mini-frontend:test:5:x"])
+@pytest.mark.parametrize("name", ["mini-frontend:5", "mini-frontend:test:0", "mini-frontend:test:5:x"])
 def test_half_a_built_in_name_is_told_how_to_go_on(name):
     with pytest.raises(UsageError, match=r"write mini-frontend:SPLIT:N or mini-frontend:SPLIT:N:SEED"):
         read_tasks(name)
@@ -180,8 +180,16 @@ def test_tasks_are_counted_without_making_them(file_of, monkeypatch):
     assert count_tasks(file_of(OURS, PUBLISHED)) == 2
     monkeypatch.setattr(registry, "find_generator", lambda _: pytest.fail)
     assert count_tasks("mini-backend:train:1000000:3") == 1_000_000
+    assert count_tasks("mini-backend:train") == 100
     with pytest.raises(UsageError, match="write mini-backend:SPLIT:N"):
-        count_tasks("mini-backend:train")
+        count_tasks("mini-backend:train:many")
+
+
+def test_a_name_alone_is_a_hundred_test_tasks_and_a_limit_takes_the_first():
+    whole = list(make_tasks("test", 100, 0))
+    assert list(read_tasks("mini-frontend")) == list(read_tasks("mini-frontend:test")) == whole
+    assert list(read_tasks("mini-frontend", 3)) == whole[:3]
+    assert list(load_tasks("mini-frontend:train:5", 2)) == [task.id for task in make_tasks("train", 2, 0)]
 
 
 # ---------------------------------------------------------------- tasks of ours

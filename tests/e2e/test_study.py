@@ -195,6 +195,17 @@ def test_all_parts_of_a_study_come_to_results_a_page_and_a_report(sweetrl: Sweet
     assert (whole / "results" / "best_of.svg").is_file()
     report = (whole / "report.html").read_text()
     assert all(word in report for word in ("SWEET-RL", "advantage", "critics/sweet", "sweetrl turn-pairs"))
+    assert "of tasks it has never seen" in headline(report)
+    # A study that is too small for a ranking opens with that, and not with one.
+    told = sweetrl(
+        "run", whole.parent / "run.toml", "--report-only", "--set", 'caution="Too small to rank methods."'
+    )
+    assert told.code == 0, told.err
+    assert headline((whole / "report.html").read_text()) == "Too small to rank methods."
+
+
+def headline(page: str) -> str:
+    return page.partition('<h1 id="top">')[2].partition("</h1>")[0]
 
 
 def _tells_times(path: Path) -> bool:

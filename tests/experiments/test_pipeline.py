@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from recipe_files import write_recipe
 from sweetrl.cli.commands import app
 from sweetrl.errors import UsageError
-from sweetrl.experiments.pipeline import stage_names, stages
+from sweetrl.experiments.pipeline import servers_of, stage_names, stages
 from sweetrl.settings import load_recipe
 
 
@@ -26,6 +26,7 @@ def test_the_stages_of_the_paper_s_method_hang_together(recipe: Path) -> None:
         "rollout",
         "score",
         "pairs",
+        "evaluate-untrained",
         "train-critic",
         "candidates",
         "rank",
@@ -44,8 +45,8 @@ def test_the_stages_of_the_paper_s_method_hang_together(recipe: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "wanted"),
     [
-        ("dpo", ["rollout", "score", "pairs", "train-dpo"]),
-        ("rft", ["rollout", "score", "train-rft"]),
+        ("dpo", ["rollout", "score", "pairs", "evaluate-untrained", "train-dpo"]),
+        ("rft", ["rollout", "score", "evaluate-untrained", "train-rft"]),
         ("none", []),
     ],
 )
@@ -86,10 +87,37 @@ def test_an_algorithm_that_cannot_be_planned_is_refused(recipe: Path, changes: l
 
 
 def test_a_value_function_is_trained_without_pairs(recipe: Path) -> None:
-    planned = stages(load_recipe(recipe, ["candidates={}", "critic={model='m', kind='value'}"]))
+    changes = ["candidates={}", "critic={model='m', kind='value'}", "evaluation.untrained=false"]
+    planned = stages(load_recipe(recipe, changes))
     assert [stage.name for stage in planned[:3]] == ["rollout", "score", "train-critic"]
     assert str(recipe.parent / "run" / "verdicts.jsonl") in planned[2].inputs
     assert "--pairs" not in planned[2].arguments
+
+
+def test_the_untrained_agent_is_evaluated_as_the_trained_one_is(recipe: Path) -> None:
+    planned = {stage.name: stage.arguments for stage in stages(load_recipe(recipe))}
+    base, trained = list(planned["evaluate-untrained"]), list(planned["evaluate"])
+    folder = recipe.parent / "run"
+    assert trained[trained.index("--agent") + 1] == f"hf:{folder}/policy"
+    assert base[-1] == f"{folder}/untrained"
+    trained[trained.index("--agent") + 1], trained[-1] = "scripted:curious", base[-1]
+    assert base == trained
+
+
+def test_servers_of_agent_and_collaborator_serve_the_untrained_agent_too(recipe: Path) -> None:
+    served = [
+        "agent.model=openai:a@http://127.0.0.1:8000/v1",
+        "collaborator.model=openai:b@http://127.0.0.1:8001/v1",
+        "servers="
+        + "["
+        + ",".join(
+            f"{{command='x', ready='http://127.0.0.1:{port}/v1/models', stages=['evaluate']}}"
+            for port in (8000, 8001, 8002)
+        )
+        + "]",
+    ]
+    stages_of = [server.stages for server in servers_of(load_recipe(recipe, served))]
+    assert stages_of == [("evaluate", "evaluate-untrained")] * 2 + [("evaluate",)]
 
 
 def test_dialogues_that_were_held_already_are_not_held_again(recipe: Path) -> None:

@@ -19,6 +19,20 @@ def test_a_command_tells_who_asked_how_far_it_is(tmp_path: Path, monkeypatch: py
     assert progress.told(path) == 1.0
 
 
+def test_what_a_command_waits_for_is_told_beside_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "progress"
+    assert progress.trouble(path) == ""
+    monkeypatch.setenv(progress.VARIABLE, str(path))
+    tell = progress.teller()
+    assert tell is not None
+    tell(4, 4, "no connection to http://host/v1, retrying")
+    assert (progress.told(path), progress.trouble(path)) == (1.0, "no connection to http://host/v1, retrying")
+    tell(4, 4)
+    assert progress.trouble(path) == ""
+
+
 def test_nobody_is_told_who_did_not_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(progress.VARIABLE, raising=False)
     assert progress.teller() is None
@@ -47,7 +61,7 @@ def test_rollouts_and_bars_tell_too(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "-q",
     )
     assert ended.code == 0, ended.err
-    assert path.read_text().split()[1] == "3"
+    assert path.read_text().split()[1] == "300"  # in hundredths
     path.unlink()
     ended = sweetrl(
         *(

@@ -51,6 +51,22 @@ def test_any_address_opens_or_is_a_usage_error(host: str, rest: str) -> None:
     asyncio.run(run())
 
 
+def test_while_a_host_cannot_be_reached_the_meter_says_so() -> None:
+    async def run() -> Meter:
+        meter = Meter()
+        options = EndpointOptions(attempts=2, first_backoff=0.01)
+        url = "http://user:secret@127.0.0.1:0/v1"
+        model = open_model(f"openai:m@{url}", endpoints=Endpoints(options), meter=meter)
+        with pytest.raises(ModelError):
+            await model.complete([Message(Role.USER, "hi")], n=1, sampling=Sampling(), seed=0)
+        await model.close()
+        return meter
+
+    meter = asyncio.run(run())
+    assert meter.trouble == "no connection to http://127.0.0.1:0/v1, retrying"
+    assert meter.asked == "http://127.0.0.1:0/v1"
+
+
 @pytest.mark.parametrize("host", ["a" * 70 + ".invalid", "nowhere.invalid", "127.0.0.1:0"])
 def test_a_host_that_cannot_be_reached_is_a_model_error(host: str) -> None:
     async def run() -> None:
@@ -101,7 +117,7 @@ def test_a_missing_package_names_the_extra_to_install(
             monkeypatch.delitem(sys.modules, name)
     for package in packages:
         monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtra, match=rf"sweetrl\[{extra}\]"):
+    with pytest.raises(MissingExtra, match=rf"pip install .*\[{extra}\]'"):
         open_model(spec)
 
 

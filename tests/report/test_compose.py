@@ -3,9 +3,10 @@ import pytest
 from report.samples import credit, episode, png, records, verdict
 from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.frontend.secret import FrontendSecret as Page
-from sweetrl.report import Run, compose
-from sweetrl.report.compose import choose_tasks, method_of, pairs
+from sweetrl.report import Run, compose, examples
+from sweetrl.report.compose import method_of, pairs
 from sweetrl.report.contents import Method, TaskScore
+from sweetrl.report.examples import choose_tasks
 from sweetrl.types import Metric, Reply, Screenshots, Task, Turn
 
 
@@ -114,15 +115,30 @@ def test_examples_have_their_verdict_credit_and_reference():
     task = Task(id="a", domain="backend", request="r", secret=secret)
     runs = [
         run("base", {"a": 0.3, "b": 1.0}, credit=credit("a", [0.5, -0.5]), tasks={"a": task}),
-        run("sweet", {"a": 1.0, "b": 1.0}),
+        run("sweet", {"a": 0.4, "b": 1.0}),
     ]
     contents = compose("t", runs, examples=1)
     first, second = contents.examples
     assert [(each.method, each.episode.id) for each in (first, second)] == [("base", "a#0"), ("sweet", "a#0")]
-    assert (first.verdict.reward, second.verdict.reward) == (0.3, 1.0)
+    assert (first.verdict.reward, second.verdict.reward) == (0.3, 0.4)
     assert [each.advantage for each in first.credit] == [0.5, -0.5]
     assert (first.reference, second.reference) == ("def double(x): ...", None)
-    assert contents.left_out == 2
+
+
+def test_the_list_of_tasks_gets_as_many_dialogues_as_there_is_room_for(monkeypatch):
+    runs = [run("base", {"a": 0.0, "b": 1.0, "c": 1.0}), run("sweet", {"a": 0.0, "b": 1.0, "c": 0.0})]
+    whole = compose("t", runs)
+    assert len(whole.transcripts) == 6
+    assert whole.left_out == 0
+    monkeypatch.setattr(examples, "TRANSCRIPTS", 500)
+    short = compose("t", runs, examples=1)
+    assert {each.episode.task_id for each in short.transcripts} == {"c"}  # the runs differ on it
+    assert short.left_out == 4
+
+
+def test_without_examples_no_dialogue_is_on_the_page():
+    contents = compose("t", [run("base", {"a": 0.0}), run("sweet", {"a": 1.0})], examples=0)
+    assert (contents.duel, contents.examples, contents.transcripts, contents.left_out) == (None, (), (), 2)
 
 
 def test_of_several_attempts_the_one_with_credit_is_shown():

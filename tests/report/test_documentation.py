@@ -24,7 +24,8 @@ def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
     [example] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     subprocess.run([sys.executable, "-c", example], cwd=tmp_path, check=True)
     page = read((tmp_path / "report.html").read_text())
-    assert page.one("h1").text == "My experiment, second try"
+    assert page.one(class_="kicker").text == page.one("title").text == "My experiment, second try"
+    assert page.one("h1").text.startswith("SWEET-RL solves 100\N{NO-BREAK SPACE}% of 2 tasks")
     assert "SWEET-RL − Base model" in page.text
     assert "Best of N" in page.text
 

@@ -242,7 +242,7 @@ def test_the_list_of_tasks_can_be_filtered(opened, run) -> None:
         page, found = tab.page, []
 
         async def note() -> None:
-            rows = await page.locator(".task-list tbody tr:visible").count()
+            rows = await page.locator(".task-list > .task:visible").count()
             found.append((rows, await page.locator(".controls output").inner_text()))
 
         await note()
@@ -265,6 +265,37 @@ def test_the_list_of_tasks_can_be_filtered(opened, run) -> None:
     assert tab.complaints == []
 
 
+def test_a_row_of_the_list_opens_the_dialogues_on_its_task(opened, run) -> None:
+    tab = opened(sample())
+
+    async def use() -> list[bool]:
+        row = tab.page.locator(".task-list > .task").nth(3)
+        said = row.locator(".brief li").first
+        before = await said.is_visible()
+        await row.locator("summary").first.click()
+        await row.locator(".dialogue summary").first.click()
+        return [before, await said.is_visible()]
+
+    assert run(use()) == [False, True]
+
+
+def test_words_and_numbers_of_a_chart_do_not_run_into_each_other(opened, run) -> None:
+    metrics = (Metric("repeats", 0.29, 0.24, 0.35, 300), Metric("leaking_dialogues", 0.001, 0.0, 0.013, 300))
+    other = (Metric("repeats", 0.09, 0.06, 0.12, 300), Metric("leaking_dialogues", 0.0, 0.0, 0.012, 300))
+    runs = [
+        Run(name, *records({"a": reward, "b": 0.5}), metrics=more)
+        for name, reward, more in (("base", 0.0, other), ("sweet", 1.0, metrics))
+    ]
+    tab = opened(compose("t", runs, trainings=[Training("c", {"loss": ((0, 1.0), (123456, 0.5))})]))
+    touching = """() => [...document.querySelectorAll("svg.chart")].flatMap((chart) => {
+        const boxes = [...chart.querySelectorAll("text")].map((each) => [each.textContent, each.getBBox()]);
+        return boxes.flatMap(([a, one], i) => boxes.slice(i + 1).filter(([, two]) =>
+            one.x < two.x + two.width && two.x < one.x + one.width
+            && one.y < two.y + two.height && two.y < one.y + one.height).map(([b]) => `${a} | ${b}`));
+    })"""
+    assert run(tab.page.evaluate(touching)) == []
+
+
 def test_pictures_are_enlarged_and_dialogues_opened_from_the_keyboard(opened, run) -> None:
     tab = opened(sample())
 
@@ -275,9 +306,9 @@ def test_pictures_are_enlarged_and_dialogues_opened_from_the_keyboard(opened, ru
         large = await page.locator("dialog img").is_visible()
         await page.keyboard.press("Escape")
         closed = not await page.locator("dialog").is_visible()
-        await page.locator(".dialogue summary").first.focus()
+        await page.locator("#dialogues .dialogue summary").first.focus()
         await page.keyboard.press("Enter")
-        return [large, closed, await page.locator(".dialogue .bubble").first.is_visible()]
+        return [large, closed, await page.locator("#dialogues .dialogue .bubble").first.is_visible()]
 
     assert run(use()) == [True, True, True]
 
@@ -372,6 +403,6 @@ def test_on_paper_nothing_is_folded_away(opened, run) -> None:
 
 def test_without_scripts_everything_can_be_read_all_the_same(opened, run) -> None:
     tab = opened(sample(), java_script_enabled=False)
-    assert run(tab.page.locator(".task-list tbody tr:visible").count()) == 20
-    run(tab.page.locator(".dialogue summary").first.click())
-    assert run(tab.page.locator(".dialogue .bubble").first.is_visible())
+    assert run(tab.page.locator(".task-list > .task:visible").count()) == 20
+    run(tab.page.locator("#dialogues .dialogue summary").first.click())
+    assert run(tab.page.locator("#dialogues .dialogue .bubble").first.is_visible())

@@ -66,10 +66,12 @@ def test_no_element_has_a_style_or_a_handler_of_its_own():
 
 def test_the_page_has_a_title_a_summary_and_links_to_its_sections():
     page = read(render(TWO))
-    assert page.one("title").text == page.one("h1").text == "Two runs"
+    assert page.one("title").text == page.one(class_="kicker").text == "Two runs"
+    assert page.one("h1").text.replace("\N{NO-BREAK SPACE}", " ") == TWO.headline
+    assert page.one("header").one(class_="task").text == TWO.task
     assert [node.text for node in page.one(class_="summary").all("p")] == ["First.", "Second."]
     links = [node.attributes["href"] for node in page.one("nav").all("a")]
-    assert links == ["#results", "#differences", "#tasks", "#dialogues"]
+    assert links == ["#opening", "#results", "#differences", "#tasks", "#dialogues"]
     assert {node.attributes.get("id") for node in page.all("section")} >= {link[1:] for link in links}
 
 
@@ -140,7 +142,7 @@ def test_who_beats_whom_is_counted_on_common_tasks():
     shown = section(compose("t", runs), "tasks")
     _, first, second = cells(shown.one("table", "matrix"))
     assert (first, second) == (["x", "·", "1"], ["y", "2", "·"])
-    rows = shown.one("table", "task-list").one("tbody").all("tr")
+    rows = shown.one(class_="task-list").all(class_="task")
     assert [row.attributes["data-values"] for row in rows] == ["1,0", "1,1", "0,1", "0,1"]
     assert "✓ 1/1" in rows[0].text
     assert "✗ 0/1" in rows[0].text
@@ -151,9 +153,9 @@ def test_pages_are_compared_by_their_similarity():
         Run(name, *records({"p": reward}, scorer="frontend-clip/1"))
         for name, reward in (("x", 0.61), ("y", 1.0))
     ]
-    [row] = section(compose("t", runs), "tasks").one("table", "task-list").one("tbody").all("tr")
+    [row] = section(compose("t", runs), "tasks").one(class_="task-list").all(class_="task")
     assert row.attributes["data-values"] == "0.61,1"
-    assert [cell.text for cell in row.all("td")] == ["0.610", "1.000"]
+    assert [cell.text for cell in row.one("summary", "row").all(class_="score")] == ["x 0.610", "y 1.000"]
 
 
 def test_a_long_list_keeps_the_tasks_that_differ_and_counts_the_others(monkeypatch):
@@ -161,7 +163,8 @@ def test_a_long_list_keeps_the_tasks_that_differ_and_counts_the_others(monkeypat
     same = {f"same{number}": 0.0 for number in range(5)}
     runs = [run("x", {**same, "z": 1.0}), run("y", {**same, "z": 0.0})]
     shown = section(compose("t", runs), "tasks")
-    names = [row.one("code").text for row in shown.one("table", "task-list").one("tbody").all("tr")]
+    rows = shown.one(class_="task-list").all(class_="task")
+    names = [row.one(class_="name").one("code").text for row in rows]
     assert "z" in names
     assert len(names) == 3
     assert "3 more tasks are left out" in shown.text
@@ -173,6 +176,17 @@ def test_training_curves_are_drawn_by_step_the_important_ones_first():
     assert [figure.title for figure in curves(training)] == ["loss", "pairs told apart", "margin", "zeta"]
     shown = section(ReportContents("t", trainings=(training,)), "training")
     assert len(shown.all("svg", "lines")) == 4
+
+
+def test_what_is_constant_is_not_drawn():
+    points = ((1, 0.5), (2, 0.5))
+    falling = ((1, 0.5), (2, 0.4))
+    training = Training("c", {"loss": falling, "learning_rate": points, "chosen_turn_tokens": points})
+    assert [figure.title for figure in curves(training)] == ["loss"]
+    runs = [run("base", {"a": 0.0, "b": 1.0}), run("sweet", {"a": 1.0, "b": 1.0})]
+    shown = section(compose("t", runs), "results")
+    assert [each.text for each in shown.all("text", "panel-title")] == ["success, %", "tests passed, %"]
+    assert "The same for all runs, and not drawn: turns." in shown.text
 
 
 def test_what_shows_collapse_has_plots_of_its_own_however_much_else_was_logged():
@@ -220,7 +234,7 @@ def test_dialogues_show_turns_credit_and_verdict():
     assert [each.one(class_="credit").one(class_="value").text for each in agent] == ["+0.250", "−0.500"]
     assert [each.one("svg").classes[1] for each in agent] == ["plus", "minus"]
     assert "def double(x):" in agent[1].one("pre").text
-    assert "7 of 10 checks passed, reward 0.700" in shown.one(class_="verdict").text
+    assert "7 of 10 hidden tests passed, reward 0.700" in shown.one(class_="verdict").text
     assert len(shown.all("li", "passed")) == 7
     assert "returned 3" in shown.all("li", "wrong")[0].text
 
@@ -231,9 +245,7 @@ def test_dialogues_show_what_the_agents_own_words_broke():
     silent = Turn("", "", unfinished=True, trouble="agent: <b>content_filter")
     held = msgspec.structs.replace(held, turns=(unread, silent), ending=Ending.BROKE_OFF)
     shown = section(compose("t", [Run("base", [held], [verdict("a", 0.0)])]), "dialogues")
-    assert (
-        shown.all("li", "collaborator")[0].one(class_="who").text == "collaborator · no reply: context_length"
-    )
+    assert shown.all("li", "collaborator")[0].one(class_="who").text == "colleague · no reply: context_length"
     assert shown.all("li", "agent")[1].one(class_="who").text == "agent · turn 2 · agent: <b>content_filter"
     assert "2 turns, broke off" in shown.text
 

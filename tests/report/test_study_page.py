@@ -66,6 +66,13 @@ def results() -> StudyResults:
     )
 
 
+def test_what_results_must_not_be_read_as_is_said_before_them(results: StudyResults) -> None:
+    cautious = replace(results, settings={"caution": "Too small to rank."})
+    page, _ = study_page(cautious, "plots")
+    assert 0 < page.index("**Too small to rank.**") < page.index("|")
+    assert "**Too small" not in study_page(results, "plots")[0]
+
+
 def test_the_tables_hold_the_figures(results: StudyResults) -> None:
     page, _ = study_page(results, "plots")
     assert "| un\\_trained | 25.0 (" in page

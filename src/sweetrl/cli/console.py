@@ -44,7 +44,8 @@ def results() -> "Console":
 
 def note(text: str) -> None:
     """One line for the user on standard error."""
-    typer.echo(printable(text), err=True)
+    # Not `typer.echo`, which would write to the terminal itself and into the middle of bars that are shown on it.
+    sys.stderr.write(f"{printable(text)}\n")
 
 
 def print_json(value: Any) -> None:

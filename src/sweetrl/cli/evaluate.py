@@ -43,7 +43,13 @@ def evaluate(
     summary = interrupts.run(run_rollout, settings, tasks, output, reporter=reporter)
     tell_dialogues(summary, quiet=quiet or json)
     run, about = measure_dialogues(
-        tasks, output, scorer, scoring, turn_limit=settings.rollout.turn_limit, reporter=reporter
+        tasks,
+        output,
+        scorer,
+        scoring,
+        turn_limit=settings.rollout.turn_limit,
+        limit=settings.limit,
+        reporter=reporter,
     )
     _report(run, about, output, json=json, quiet=quiet)
 

@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from sweetrl.domains.domain import Domain
+from sweetrl.domains.domain import Domain, Labels
 from sweetrl.types import Metric, RunMetrics
 
 NOTHING = "-"
@@ -49,7 +49,7 @@ def metrics_table(run: RunMetrics, domain: Domain) -> Table:
     for heading in ("mean", "95 % interval", "of"):
         table.add_column(heading, justify="right")
     successes = ("success", "success_failures_as_zero")
-    labels = {name: LABELS[name] for name in successes} | {"reward": f"{domain.labels.reward}, %"} | LABELS
+    labels = {name: LABELS[name] for name in successes} | {"reward": reward_label(domain.labels)} | LABELS
     for name, label in labels.items():
         if name in run.metrics:
             _add_row(table, label, run.metrics[name])
@@ -57,6 +57,11 @@ def metrics_table(run: RunMetrics, domain: Domain) -> Table:
         if metric.name == LEAKS:
             _add_row(table, "dialogues with code of the reference, %", metric)
     return table
+
+
+def reward_label(labels: Labels) -> str:
+    """What a domain calls its reward, in per cent where it is a share."""
+    return f"{labels.reward}, %" if labels.share else labels.reward
 
 
 def _add_row(table: Table, label: str, metric: Metric) -> None:

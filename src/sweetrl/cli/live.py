@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import sys
+import time
 from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 HEARTBEAT_SECONDS = 60.0
 """How often a run without a terminal says how it is getting on."""
+WATCH_SECONDS = 1.0
+"""How often it looks whether an endpoint has stopped answering."""
 
 
 def status_line(status: "Status") -> str:
@@ -31,6 +34,8 @@ def status_line(status: "Status") -> str:
     ended = progress.finished + progress.failed
     if ended:
         parts.append(f"{duration((status.total - status.before - ended) * seconds / ended)} left")
+    if status.trouble:
+        parts.insert(0, status.trouble)
     return " · ".join(parts)
 
 
@@ -74,12 +79,18 @@ async def _running(beating: Coroutine[None, None, None]) -> AsyncIterator[None]:
 
 async def _telling(status: "Status", tell: progress.Tell) -> None:
     while True:
-        done = status.progress.finished + status.progress.failed
-        tell(status.before + done, status.total)
+        # In hundredths: of few dialogues, most of the time none ends.
+        tell(round(100 * status.share * status.total), 100 * status.total, status.trouble)
         await asyncio.sleep(progress.SECONDS)
 
 
 async def _beat(status: "Status") -> None:
+    """A line now and then, and one at once when an endpoint stops answering."""
+    told, spoken = "", time.monotonic()
     while True:
-        await asyncio.sleep(HEARTBEAT_SECONDS)
-        console.note(status_line(status))
+        await asyncio.sleep(min(WATCH_SECONDS, HEARTBEAT_SECONDS))
+        due = time.monotonic() - spoken >= HEARTBEAT_SECONDS
+        if due or (status.trouble and not told):
+            console.note(status_line(status))
+            spoken = time.monotonic()
+        told = status.trouble

@@ -14,8 +14,12 @@ from sweetrl.settings.schema import Field, build, section_in, settings_fields
 TasksOption = Annotated[
     str,
     typer.Option(
-        "--tasks", metavar="TASKS", help="A tasks.jsonl, a ColBench file, or mini-backend:SPLIT:N[:SEED]."
+        "--tasks", metavar="TASKS", help="A tasks.jsonl, a ColBench file, or mini-backend[:SPLIT[:N[:SEED]]]."
     ),
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", min=1, help="Only the first N tasks.", show_default="all"),
 ]
 KnownTasksOption = Annotated[
     str | None,

@@ -16,7 +16,7 @@ from rich.table import Table
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import percent_with_interval, plain
-from sweetrl.cli.screen import Asked, View, in_words, run_stages
+from sweetrl.cli.screen import Asked, View, in_words, refuse_problems, run_stages
 from sweetrl.errors import UsageError
 from sweetrl.experiments.local import usable_cores
 from sweetrl.experiments.plan import Plan
@@ -78,7 +78,7 @@ def quickstart(
         if not fresh and not quiet:
             console.note(f"{study.output}: was finished before; remove the folder to run it again")
         console.results().print(results_table(results))
-        for line in caveats(results, fast=fast):
+        for line in caveats(results):
             typer.echo(line)
         typer.echo(f"Report: {report}")
 
@@ -89,6 +89,7 @@ def _run(study: Study, planned: Plan, jobs: int | None, *, quiet: bool) -> bool:
         [weight(*each) for each in zip(planned.recipes, planned.stages, strict=True)],
         lambda stage: in_words(study, stage),
     )
+    refuse_problems(Path(study.output), planned.stages, planned.recipes, quiet=quiet)
     jobs = min(usable_cores(), MOST_JOBS) if jobs is None else jobs
     _, fresh = run_stages(Path(study.output), planned.stages, Asked(jobs, quiet=quiet), view=view)
     return fresh
@@ -154,13 +155,14 @@ def metrics_of(results: "StudyResults") -> dict[str, object]:
         "steps": msgspec.to_builtins(results.steps),
         "tasks": results.tasks,
         "seeds": results.seeds,
+        "caution": results.caution,
     }
 
 
-def caveats(results: "StudyResults", *, fast: bool) -> Iterator[str]:
+def caveats(results: "StudyResults") -> Iterator[str]:
     """What the table must not be read as."""
-    if fast:
-        yield "--fast is too small to rank the methods: it shows the pipeline. Run without --fast for a comparison."
+    if results.caution:
+        yield results.caution
     labels = {name: method.label for name, method in results.methods.items()}
     level = [
         f"{labels[step.first]} and {labels[step.second]}"

@@ -65,6 +65,7 @@ def report(
         seed=seed,
     )
     page = render(contents).encode("utf-8", "replace")
+    dialogues = len(contents.examples) + (0 if contents.duel is None else 2)
     write_lines(output, [page], replace=force)
     if json:
         console.print_json(
@@ -73,10 +74,10 @@ def report(
                 "bytes": len(page),
                 "runs": [method.name for method in contents.methods],
                 "trainings": [training.label for training in contents.trainings],
-                "examples": len(contents.examples),
+                "examples": dialogues,
                 "left_out": contents.left_out,
             }
         )
     elif not quiet:
-        shown = f"{len(contents.methods)} runs, {len(contents.trainings)} trainings, {len(contents.examples)} dialogues"
+        shown = f"{len(contents.methods)} runs, {len(contents.trainings)} trainings, {dialogues} dialogues"
         console.note(f"{output}: {shown}, {len(page) / 1e6:.1f} MB")

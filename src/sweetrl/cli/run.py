@@ -19,10 +19,11 @@ from rich.table import Table
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
-from sweetrl.cli.screen import Asked, View, run_stages
+from sweetrl.cli.screen import Asked, View, refuse_problems, run_stages, tell_problems
 from sweetrl.errors import ConfigError, UsageError
+from sweetrl.experiments.checks import Problem, check
 from sweetrl.experiments.estimates import Cost, cost, costs
-from sweetrl.experiments.pipeline import Stage, stage_names, stages
+from sweetrl.experiments.pipeline import Stage, servers_of, stage_names, stages
 from sweetrl.experiments.plan import Plan
 from sweetrl.experiments.study_plan import parts_of, plan
 from sweetrl.experiments.time_left import weight
@@ -51,7 +52,9 @@ def run(
         bool,
         typer.Option("--report-only", help="Of a study: write the results of what is done; run nothing."),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and what it would take.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the plan, what it would take, and what is wrong with it.")
+    ] = False,
     allow_failures: Annotated[
         bool, typer.Option("--allow-failures", help="Go on when some items of a stage failed.")
     ] = False,
@@ -60,7 +63,8 @@ def run(
 ) -> None:
     """Run all stages of a recipe or a study.
 
-    Each stage is a command of its own. Rerun the same command to resume.
+    Each stage is a command of its own. Rerun the same command to resume. --dry-run looks for tasks, files, models,
+    packages, endpoints and disk space that stages need; the exit code is 2 if something is missing.
 
     Example:
         sweetrl run recipes/laptop.toml --set critic.max_steps=20
@@ -82,13 +86,19 @@ def run(
 
 def _run_recipe(recipe: Recipe, asked: Asked, *, dry_run: bool, json: bool) -> None:
     _refuse_unknown_stages(recipe)
-    planned = stages(recipe)
+    planned, servers = stages(recipe), servers_of(recipe)
     if dry_run:
-        _show_plan(recipe.output, planned, costs(recipe, planned), json=json)
+        problems = check(planned, [recipe], servers)
+        _show_plan(recipe.output, planned, costs(recipe, planned), problems, json=json)
         return
-    done = _run_stages(recipe.output, planned, [recipe] * len(planned), asked, recipe.servers)
+    done = _run_stages(recipe.output, planned, [recipe] * len(planned), asked, servers)
+    from sweetrl.experiments.recipe_report import write_recipe_report  # loads what pages need
+
+    report = write_recipe_report(recipe)
     if json:
-        console.print_json({"output": recipe.output, "stages": done})
+        console.print_json({"output": recipe.output, "stages": done, "report": report and str(report)})
+    elif report is not None and not asked.quiet:
+        console.note(f"report: {report}")
 
 
 def _run_study(study: Study, asked: Asked, only: str | None, *, dry_run: bool, json: bool) -> None:
@@ -96,10 +106,12 @@ def _run_study(study: Study, asked: Asked, only: str | None, *, dry_run: bool, j
     planned = whole if only is None else whole.of(_parts(study, only))
     if dry_run:
         estimated = [cost(*each) for each in zip(planned.recipes, planned.stages, strict=True)]
+        problems = check(planned.stages, planned.recipes)
         if json:
-            _show_plan(study.output, planned.stages, estimated, json=True)
+            _show_plan(study.output, planned.stages, estimated, problems, json=True)
         else:
             _show_study(study, planned.stages, estimated)
+            tell_problems(problems)
         return
     done = _run_stages(study.output, planned.stages, planned.recipes, asked)
     written = _finish(study, whole, quiet=asked.quiet or json)
@@ -143,6 +155,7 @@ def _run_stages(
     servers: tuple[ServerSettings, ...] = (),
 ) -> list[dict[str, Any]]:
     """One stage after the other shows what it says; several at a time are watched from outside."""
+    refuse_problems(Path(output), planned, recipes, servers, quiet=asked.quiet)
     view = None
     if asked.jobs > 1:
         view = View([weight(*each) for each in zip(recipes, planned, strict=True)])
@@ -161,7 +174,9 @@ def _refuse_unknown_stages(recipe: Recipe) -> None:
 # ---------------------------------------------------------------- the plan
 
 
-def _show_plan(output: str, planned: list[Stage], estimated: list[Cost], *, json: bool) -> None:
+def _show_plan(
+    output: str, planned: list[Stage], estimated: list[Cost], problems: list[Problem], *, json: bool
+) -> None:
     if json:
         rows = [
             {
@@ -175,11 +190,13 @@ def _show_plan(output: str, planned: list[Stage], estimated: list[Cost], *, json
             }
             for stage, estimate in zip(planned, estimated, strict=True)
         ]
-        console.print_json({"output": output, "stages": rows})
+        console.print_json({"output": output, "stages": rows, "problems": problems})
+        tell_problems(problems)
         return
     console.results().print(_plan_table(planned, estimated))
     for stage in planned:
         typer.echo(shlex.join(["sweetrl", *stage.arguments]))
+    tell_problems(problems)
 
 
 def _show_study(study: Study, planned: list[Stage], estimated: list[Cost]) -> None:

@@ -11,7 +11,7 @@ from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_table
 from sweetrl.cli.figures import percent_with_interval
-from sweetrl.cli.options import TasksOption
+from sweetrl.cli.options import LimitOption, TasksOption
 from sweetrl.cli.reporting import TerminalReporter
 from sweetrl.domains.domain import Domain
 from sweetrl.domains.sources import load_tasks
@@ -63,6 +63,7 @@ def score(
     screenshots: ScreenshotsFlag = True,
     against: AgainstOption = None,
     check: CheckFlag = True,
+    limit: LimitOption = None,
     quiet: QuietFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -75,7 +76,7 @@ def score(
         sweetrl score --tasks mini-backend:train:20 --episodes run/episodes.jsonl -o run/verdicts.jsonl
     """
     known = load_tasks(tasks)
-    source = Answers(known, answers, episodes)
+    source = Answers(known, answers, episodes, limit)
     total, about = source.validate()
     rivals = None if against is None else list(read_records(against, Verdict))
     reporter = TerminalReporter(quiet=quiet or json)

@@ -12,7 +12,9 @@ import typer
 
 from sweetrl import interrupts
 from sweetrl.cli import console, live, main
+from sweetrl.errors import UsageError
 from sweetrl.experiments import warm_workers
+from sweetrl.experiments.checks import Problem, check
 from sweetrl.experiments.events import (
     Event,
     ServerStarting,
@@ -22,11 +24,12 @@ from sweetrl.experiments.events import (
     StagesProgressed,
     StageStarted,
 )
+from sweetrl.experiments.journal import Journal
 from sweetrl.experiments.local import LocalExecutor
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.experiments.runner import RunFailedError, Runner, ending
-from sweetrl.experiments.time_left import Clock
-from sweetrl.settings import ServerSettings, Study
+from sweetrl.experiments.time_left import Clock, kind_of
+from sweetrl.settings import Recipe, ServerSettings, Study
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -78,6 +81,32 @@ class Asked:
     quiet: bool = False
 
 
+def refuse_problems(
+    folder: Path,
+    planned: Sequence[Stage],
+    recipes: Sequence[Recipe],
+    servers: tuple[ServerSettings, ...] = (),
+    *,
+    quiet: bool = False,
+) -> None:
+    """Stop before the first stage if one cannot work; endpoints may still come up, and are asked again for a while."""
+    if folder.is_dir() and all(map(Journal(folder).has, planned)):
+        return
+    problems = check(planned, recipes, servers, endpoints=False)
+    if fatal := [problem.text for problem in problems if problem.fatal]:
+        raise UsageError("; ".join(fatal))
+    if not quiet:
+        tell_problems(problems)
+
+
+def tell_problems(problems: Sequence[Problem]) -> None:
+    """A line for each problem; fatal ones end the command."""
+    for problem in problems:
+        console.note(f"{'error' if problem.fatal else 'warning'}: {problem.text}")
+    if any(problem.fatal for problem in problems):
+        raise typer.Exit(2)
+
+
 def run_stages(
     folder: Path,
     planned: list[Stage],
@@ -109,7 +138,8 @@ def run_stages(
     fresh = runner.has_work
     printer = Lines(len(planned), quiet=asked.quiet)
     if view is not None:
-        printer = Screen(Clock(view.weights, runner.schedule), view.words, quiet=asked.quiet)
+        clock = Clock(view.weights, runner.schedule, list(map(kind_of, planned)))
+        printer = Screen(clock, view.words, quiet=asked.quiet)
     try:
         with printer.shown():
             return runner.run(printer), fresh
@@ -166,6 +196,8 @@ class Screen(Lines):
         self._words = words
         self._stages: dict[int, Stage] = {}
         """Those that have started."""
+        self._troubles: dict[int, str] = {}
+        """What they wait for."""
         self._bars: _Bars | None = None
 
     @contextlib.contextmanager
@@ -175,13 +207,17 @@ class Screen(Lines):
             yield
             return
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+        from rich.table import Column
 
+        # One line for each stage, whatever the width: the words give way, and never wrap.
+        width = max(8, min(24, console.messages().width // 6))
+        words = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         columns = [
-            BarColumn(bar_width=24),
-            TaskProgressColumn(),
-            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=width, table_column=Column(min_width=width)),
+            TaskProgressColumn(table_column=Column(min_width=4)),
+            TextColumn("{task.description}", markup=False, table_column=words),
         ]
-        with Progress(*columns, console=console.messages(), transient=True) as bars:
+        with Progress(*columns, console=console.messages(), transient=True, expand=True) as bars:
             self._bars = _Bars(bars)
             yield
         self._bars = None
@@ -198,11 +234,18 @@ class Screen(Lines):
                 super().__call__(event)
                 self._clock.finish(number)
                 self._tell_end(event)
-            case StagesProgressed(shares):
+            case StagesProgressed(shares, troubles):
+                self._tell_troubles(troubles)
                 if self._bars is not None:
                     self._update(self._bars, shares)
             case _:
                 super().__call__(event)
+
+    def _tell_troubles(self, troubles: Mapping[int, str]) -> None:
+        """Say at once what a stage waits for; its bar says it as long as it does."""
+        for number in troubles.keys() - self._troubles.keys():
+            self._note(f"{self._stages[number].name}: {troubles[number]}")
+        self._troubles = dict(troubles)
 
     def _tell_end(self, event: StageFinished) -> None:
         left = "" if self._bars is not None else f", about {live.duration(self._clock.left({}))} left"
@@ -214,10 +257,13 @@ class Screen(Lines):
         done = f"{len(clock.schedule.done)} of {self._total} stages done"
         bars.show_all(clock.share(shares), f"{live.duration(clock.left(shares))} left · {done}")
         lines = {
-            number: f"{live.duration(clock.left_of(number, shares))} left · {self._words(self._stages[number])}"
-            for number in shares
+            number: f"{self._pace(number, shares)} · {self._words(self._stages[number])}" for number in shares
         }
         bars.show_stages(shares, lines)
+
+    def _pace(self, number: int, shares: Mapping[int, float]) -> str:
+        """What a stage waits for, or the time that it still takes."""
+        return self._troubles.get(number) or f"{live.duration(self._clock.left_of(number, shares))} left"
 
 
 class _Bars:

@@ -18,6 +18,7 @@ from sweetrl import interrupts
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
+from sweetrl.cli.options import LimitOption
 from sweetrl.cli.write_tasks import write
 from sweetrl.domains.registry import all_domains, domain_of, find_domain
 from sweetrl.domains.scoring import Defect
@@ -50,6 +51,7 @@ def import_(
     dataset: Annotated[
         str | None, typer.Option("--from", help="Of websight: a dataset or folder with its columns.")
     ] = None,
+    limit: LimitOption = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -65,9 +67,9 @@ def import_(
         from sweetrl.domains.frontend.websight import DATASET, read_websight
 
         refuse_existing(output, replace=force)
-        tasks = read_websight(split=split, count=n, source=dataset or DATASET)
+        tasks = read_websight(split=split, count=n or limit, source=dataset or DATASET)
     else:
-        tasks = read_tasks(source)
+        tasks = read_tasks(source, limit)
     _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)
 
 
@@ -105,6 +107,7 @@ def export(
     output: Annotated[Path, typer.Option("-o", "--output", help="The file to write.")],
     *,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
+    limit: LimitOption = None,
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
@@ -115,7 +118,7 @@ def export(
     Example:
         sweetrl tasks export tasks.jsonl -o published.jsonl
     """
-    _write(read_tasks(source), output, _published_line, force=force, json=json)
+    _write(read_tasks(source, limit), output, _published_line, force=force, json=json)
 
 
 def _published_line(task: Task) -> bytes:
@@ -134,6 +137,7 @@ def check(
     ] = None,
     *,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
+    limit: LimitOption = None,
     settings: SandboxSettings,
     force: ForceFlag = False,
     quiet: QuietFlag = False,
@@ -141,10 +145,12 @@ def check(
 ) -> None:
     """Run or render every reference and name the tasks that cannot measure what they should.
 
+    The exit code is 1 if there are any.
+
     Example:
         sweetrl tasks check mini-backend:test:50 -o sound.jsonl
     """
-    known = load_tasks(source)
+    known = load_tasks(source, limit)
     if output is not None:
         refuse_existing(output, replace=force)
     with console.progress("checking", len(known), quiet=quiet or json) as advance:
@@ -158,6 +164,8 @@ def check(
         console.print_json({"tasks": len(known), "defective": len(defects), "defects": listed})
     else:
         _print_defects(known, defects, output)
+    if defects:
+        raise typer.Exit(1)
 
 
 def _find_defects(

@@ -39,7 +39,7 @@ def open_critic(spec: str, tools: CriticTools = NO_TOOLS) -> TurnCritic:
     if complaint := tools.unused(critic, spec):
         raise UsageError(complaint)
     if critic.open is None:
-        return load_critic(Path(spec), tools)
+        return load_critic(Path(spec.removeprefix("hf:")), tools)
     if critic.usage.startswith(f"{name}:") and not rest:
         raise UsageError(f"'{spec}' lacks its second half; write {critic.usage}")
     return critic.open(rest, tools)

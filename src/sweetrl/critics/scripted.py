@@ -17,12 +17,7 @@ class ScriptedCritic:
 
     def __init__(self, opinion: Opinion, *, name: str = "scripted") -> None:
         self._opinion = opinion
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """How records call it."""
-        return self._name
+        self.name = name
 
     async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
         """What the function says of each output."""

@@ -22,13 +22,9 @@ class ModelAgent:
     ) -> None:
         """Without `sampling`, the paper's: temperature 1 and at most 1024 new tokens."""
         self._model = model
+        self.name = model.name
         self._system = Message(Role.SYSTEM, agent_instructions(prompt, turn_limit=turn_limit))
         self._sampling = sampling or Sampling()
-
-    @property
-    def name(self) -> str:
-        """The model's specification."""
-        return self._model.name
 
     def prompt(self, history: Sequence[Message]) -> list[Message]:
         """Exactly what the model is given: the same for dialogues, candidates and training."""
@@ -55,12 +51,7 @@ class ScriptedAgent:
 
     def __init__(self, script: Sequence[str] | Script, *, name: str = "scripted") -> None:
         self._script = script
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """How records call it."""
-        return self._name
+        self.name = name
 
     async def sample(self, history: Sequence[Message], *, n: int, seed: int) -> list[str]:
         """The line for this turn, `n` times; a function is called with `n` different seeds."""

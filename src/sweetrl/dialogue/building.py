@@ -117,9 +117,8 @@ def build_collaborator(
     if player.spec.startswith(REPLAY):
         return _replayed(player, tasks)
     collaborator: Collaborator
-    if _is_scripted(player, domain, "collaborator"):
-        collaborator = domain.collaborators[player.spec](session or BrowserSession())
-        return collaborator, {"collaborator": collaborator.name}
+    if (scripted := scripted_collaborator(player, domain, tasks, session)) is not None:
+        return scripted, {"collaborator": scripted.name}
     model, own, sampling = models.of(player), read_prompt(player.prompt_file), player.sampling
     if domain.pictures is not None and session is not None and session.pictures:
         prompt = own or domain.pictures.collaborator_prompt
@@ -130,6 +129,18 @@ def build_collaborator(
         prompt = own or domain.prompts.collaborator
         collaborator = ModelCollaborator(model, prompt, domain=domain, sampling=sampling)
     return collaborator, _described("collaborator", collaborator.name, player, prompt)
+
+
+def scripted_collaborator(
+    player: ModelSettings, domain: Domain, tasks: list[Task], session: BrowserSession | None = None
+) -> Collaborator | None:
+    """The scripted collaborator of a name; None if the domain has none. It refuses tasks that it cannot play."""
+    if not _is_scripted(player, domain, "collaborator"):
+        return None
+    collaborator = domain.collaborators[player.spec](session or BrowserSession())
+    if (check := getattr(collaborator, "check", None)) is not None:
+        check(tasks)  # or each dialogue would fail, one after the other
+    return collaborator
 
 
 def _replayed(player: ModelSettings, tasks: list[Task]) -> tuple[Collaborator, dict[str, Any]]:

@@ -27,14 +27,10 @@ class ModelCollaborator:
         offered = _OFFERED.union(domain.collaborator_fields(()))
         prompt.check(needed={"hidden_information", "dialogue_history"}, offered=offered)
         self._model = model
+        self.name = model.name
         self._prompt = prompt
         self._domain = domain
         self._sampling = sampling
-
-    @property
-    def name(self) -> str:
-        """The model's specification."""
-        return self._model.name
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
         """The model's reply, whole: the rules cut it."""
@@ -66,12 +62,7 @@ class ScriptedCollaborator:
 
     def __init__(self, script: Sequence[str] | Script, *, name: str = "scripted") -> None:
         self._script = script
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """How records call it."""
-        return self._name
+        self.name = name
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
         """The line for this turn."""
@@ -93,7 +84,7 @@ class ReplayedCollaborator:
     """
 
     def __init__(self, episodes: Iterable[Episode], *, name: str = "replayed") -> None:
-        self._name = name
+        self.name = name
         self._replies: dict[str, list[Reply]] = {}
         self._tasks: set[str] = set()
         for episode in episodes:
@@ -104,11 +95,6 @@ class ReplayedCollaborator:
                     known = self._replies.setdefault(_situation(episode.task_id, history), [])
                     if turn.reply not in known:
                         known.append(turn.reply)
-
-    @property
-    def name(self) -> str:
-        """How records call it."""
-        return self._name
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
         """What the stored collaborator answered in this very situation."""

@@ -51,14 +51,22 @@ class Prompts:
 class Labels:
     """What things are called in front of people and in transcripts."""
 
+    task: str = ""
+    """What the agent does, in one sentence: the second line of a report."""
     agent: str = "Agent"
     """Who works on the task, in the transcript that the collaborator reads."""
+    collaborator: str = "collaborator"
+    """Who answers the agent, in reports."""
     reference: str = "reference"
     """What the collaborator knows and the agent does not."""
     language: str = "text"
     """Of the reference and the answer, for highlighting."""
     reward: str = "reward"
     """Of an answer, as the heading of a column."""
+    share: bool = True
+    """Whether the reward is between 0 and 1, and shown in per cent."""
+    meaning: str = "The mean reward of the answers."
+    """Of the reward, for readers of a report."""
     checks: str = "checks passed"
     """After `3 of 10`, for a scored answer."""
 
@@ -156,7 +164,7 @@ class Domain:
     """Whether runs are compared by success; by reward where hardly any answer is perfect."""
 
     collaborators: "Mapping[str, Callable[[BrowserSession], Collaborator]]" = field(default_factory=dict)
-    """Scripted ones by name."""
+    """Scripted ones by name. One with a method `check(tasks)` may refuse tasks that it cannot play: `UsageError`."""
     agents: Mapping[str, Callable[[Sequence[Task], int], Agent]] = field(default_factory=dict)
     """Scripted ones by name: (tasks, turn limit) -> agent. Baselines that may know the tasks."""
     generators: Mapping[str, Generator] = field(default_factory=dict)

@@ -1,12 +1,13 @@
 """`--tasks SOURCE`: the one place that knows what a source of tasks can be.
 
 A source is a file of JSON lines, ours or published by ColBench, told apart line by line; or the name of a
-generator with a split, a size and perhaps a seed: `mini-frontend:test:500:7`.
+generator with a split, a size and a seed, as far as they matter: `mini-frontend:test:500:7`, `mini-frontend:test`.
 """
 
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +21,25 @@ from sweetrl.types import Secret, Task
 
 SPLITS = ("train", "validation", "test")
 
-_GENERATED = re.compile(r"(?P<split>[a-z]+):(?P<count>[1-9]\d{0,8})(?::(?P<seed>\d{1,18}))?")
+USUAL_SPLIT, USUAL_COUNT = "test", 100
+"""Of a generator, where its name says nothing else."""
+
+_GENERATED = re.compile(r"(?:(?P<split>[a-z]+)(?::(?P<count>[1-9]\d{0,8})(?::(?P<seed>\d{1,18}))?)?)?")
 
 
-def read_tasks(source: str | Path) -> Iterator[Task]:
-    """The tasks of a source, one at a time, each id once."""
+def read_tasks(source: str | Path, limit: int | None = None) -> Iterator[Task]:
+    """The tasks of a source, one at a time, each id once; with a `limit`, the first so many."""
     name, _, rest = str(source).partition(":")
     if (generator := _generator(source)) is not None:
         asked = _asked(name, rest)
-        return generator(asked["split"], int(asked["count"]), int(asked["seed"] or 0))
-    return _read_file(Path(source))
+        count, seed = int(asked["count"] or USUAL_COUNT), int(asked["seed"] or 0)
+        return islice(generator(asked["split"] or USUAL_SPLIT, count, seed), limit)
+    return islice(_read_file(Path(source)), limit)
 
 
-def load_tasks(source: str | Path) -> dict[str, Task]:
-    """The tasks of a source by id."""
-    return {task.id: task for task in read_tasks(source)}
+def load_tasks(source: str | Path, limit: int | None = None) -> dict[str, Task]:
+    """The tasks of a source by id; with a `limit`, the first so many."""
+    return {task.id: task for task in read_tasks(source, limit)}
 
 
 def tasks_or_none(source: str | Path | None) -> dict[str, Task] | None:
@@ -53,13 +58,13 @@ def count_tasks(source: str | Path) -> int:
     """How many tasks a source has. Those of a generator are not made: its name says how many."""
     name, _, rest = str(source).partition(":")
     if _generator(source) is not None:
-        return int(_asked(name, rest)["count"])
+        return int(_asked(name, rest)["count"] or USUAL_COUNT)
     return sum(1 for _ in _read_file(Path(source)))
 
 
 def _generator(source: str | Path) -> Generator | None:
-    name, colon, _ = str(source).partition(":")
-    return registry.find_generator(name) if colon and not Path(source).exists() else None
+    name = str(source).partition(":")[0]
+    return None if Path(source).exists() else registry.find_generator(name)
 
 
 def _asked(name: str, rest: str) -> re.Match[str]:

@@ -138,6 +138,11 @@ class StudyResults(Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = {}
     """The whole study as it was run."""
 
+    @property
+    def caution(self) -> str:
+        """What the results must not be read as, where the study says so."""
+        return str(self.settings.get("caution", ""))
+
 
 def over_seeds(runs: Sequence[Figures], turn_limit: int) -> dict[str, Metric]:
     """The figures of several runs on the same tasks."""

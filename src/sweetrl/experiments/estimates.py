@@ -37,6 +37,11 @@ def cost(recipe: Recipe, stage: Stage) -> Cost:
     return _Counter(recipe).cost(stage)
 
 
+def dialogues_to_learn_from(recipe: Recipe) -> int | None:
+    """How many dialogues on the training tasks there will be; None if that cannot be told."""
+    return _Counter(recipe).dialogues()
+
+
 class _Counter:
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
@@ -56,7 +61,7 @@ class _Counter:
         return Cost(requests=0, tokens=0) if count is None else count(stage)
 
     def _rollout(self, _: Stage) -> Cost:
-        return self._held(self._dialogues())
+        return self._held(self.dialogues())
 
     def _evaluate(self, stage: Stage) -> Cost:
         held, drafts = self._held(self._test_dialogues()), _number(stage, "best-of") or 1
@@ -117,12 +122,12 @@ class _Counter:
     def _examples(self, algorithm: Algorithm) -> float:
         """Examples of one epoch, at most."""
         if "turn_pairs" not in algorithm.reads:
-            return self._dialogues() or 1
+            return self.dialogues() or 1
         return (self._turns() or 1) * self._recipe.turn_pairs.pairs * algorithm.examples_per_pair
 
     def _training_tokens(self, algorithm: Algorithm) -> float | None:
         """Tokens of one epoch, at most: every dialogue is in a pair, every turn has all its pairs."""
-        assumed, dialogues, turns = self._assumed, self._dialogues(), self._turns()
+        assumed, dialogues, turns = self._assumed, self.dialogues(), self._turns()
         if dialogues is None or turns is None:
             return None
         if "turn_pairs" in algorithm.reads:
@@ -145,13 +150,13 @@ class _Counter:
 
     def _turns(self) -> float | None:
         """Turns that candidates are drawn for."""
-        dialogues, held = self._dialogues(), self._recipe.rollout.attempts
+        dialogues, held = self.dialogues(), self._recipe.rollout.attempts
         if dialogues is None:
             return None
         share = min(self._recipe.candidates.attempts or held, held) / held
         return dialogues * share * self._assumed.turns
 
-    def _dialogues(self) -> int | None:
+    def dialogues(self) -> int | None:
         """Dialogues on the training tasks."""
         if self._recipe.episodes is not None:
             return _lines(self._recipe.episodes)

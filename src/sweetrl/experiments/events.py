@@ -1,7 +1,7 @@
 """What a runner reports while it works: `sweetrl run` and `sweetrl quickstart` print it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sweetrl.experiments.pipeline import Stage
@@ -57,6 +57,8 @@ class StagesProgressed:
 
     shares: Mapping[int, float]
     """By the number of the stage, from 0 to 1."""
+    troubles: Mapping[int, str] = field(default_factory=dict)
+    """What stages wait for, such as an endpoint that does not answer; of those that do."""
 
 
 @dataclass(frozen=True)

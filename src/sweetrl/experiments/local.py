@@ -95,6 +95,10 @@ class LocalExecutor:
         """The share of a stage that is done, as far as it reports it."""
         return progress.told(self._progress / str(number))
 
+    def trouble(self, number: int) -> str:
+        """What a stage waits for, such as an endpoint that does not answer; empty if it does not."""
+        return progress.trouble(self._progress / str(number))
+
     def _words(self, stage: Stage) -> list[str]:
         return [*(stage.launcher or [sys.executable]), "-m", "sweetrl", *stage.arguments]
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from sweetrl.errors import UsageError, installing
+
 if TYPE_CHECKING:
     from sweetrl.sandbox import Offer
 
@@ -137,7 +139,6 @@ def _programs() -> Iterator[Finding]:
 
 def _browser() -> Finding:
     from sweetrl.browser.chromium import PROGRAMS, find_browser
-    from sweetrl.errors import UsageError
 
     purpose = "renders pages of frontend tasks"
     try:
@@ -168,7 +169,7 @@ def _torch() -> Finding:
     try:
         import torch
     except ModuleNotFoundError:
-        return Finding("torch", "missing", "not installed", purpose, "pip install 'sweetrl[train]'")
+        return Finding("torch", "missing", "not installed", purpose, installing("train"))
     except (ImportError, OSError) as error:
         return Finding("torch", "limited", f"cannot be imported: {error}", purpose, "install it anew")
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
@@ -193,7 +194,7 @@ def _extra(extra: str, absent: list[str]) -> Finding:
     name, purpose = f"extra {extra}", EXTRA_PURPOSES.get(extra, "an optional part")
     if not absent:
         return Finding(name, "ok", "installed", purpose)
-    return Finding(name, "missing", f"no {', '.join(absent)}", purpose, f"pip install 'sweetrl[{extra}]'")
+    return Finding(name, "missing", f"no {', '.join(absent)}", purpose, installing(extra))
 
 
 def _installed(distribution: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET
@@ -20,6 +21,7 @@ from sweetrl.settings import (
     SamplingSettings,
     Section,
     SeededTurnPairSettings,
+    ServerSettings,
     TrainSettings,
 )
 from sweetrl.settings.training import CHOSEN_BY_ALGORITHM
@@ -27,6 +29,8 @@ from sweetrl.settings.words import option_words
 
 UNTRAINED = "none"
 """In place of an algorithm: the agent is evaluated as it is."""
+BASELINE = "evaluate-untrained"
+"""The stage that evaluates the agent before it is trained, to see what training brings."""
 
 VALUES = "values:"
 """In place of a critic: a file of true values, which every turn of it is ranked by."""
@@ -66,6 +70,8 @@ class Places:
     turn_pairs: Path
     policy: Path
     evaluation: Path
+    untrained: Path | None = None
+    """The evaluation of the agent as it was; None where another method is that."""
 
 
 def places_in(folder: Path) -> Places:
@@ -80,13 +86,14 @@ def places_in(folder: Path) -> Places:
         turn_pairs=folder / "turn_pairs.jsonl",
         policy=folder / "policy",
         evaluation=folder / "evaluation",
+        untrained=folder / "untrained",
     )
 
 
 def stage_names() -> tuple[str, ...]:
     """All stages that a recipe can have."""
     trained = (f"train-{name}" for name in algorithms())
-    return ("rollout", "score", "pairs", "candidates", "rank", "turn-pairs", *trained, "evaluate")
+    return ("rollout", "score", "pairs", "candidates", "rank", "turn-pairs", *trained, BASELINE, "evaluate")
 
 
 def policy_algorithm(name: str) -> Algorithm | None:
@@ -112,6 +119,18 @@ def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
             f"algorithm '{recipe.algorithm}' needs a critic: either a section [critic] or candidates.critic"
         )
     return list(_Pipeline(recipe, places or places_in(Path(recipe.output))).stages())
+
+
+def servers_of(recipe: Recipe) -> tuple[ServerSettings, ...]:
+    """The servers of a recipe; those of agent and collaborator also serve while the untrained agent is evaluated."""
+    players = (recipe.agent.model, recipe.collaborator.model)
+    addresses = {urlsplit(name[name.find("http") :]).netloc for name in players if "@http" in name}
+    return tuple(
+        msgspec.structs.replace(server, stages=(*server.stages, BASELINE))
+        if urlsplit(server.ready).netloc in addresses and BASELINE not in server.stages
+        else server
+        for server in recipe.servers
+    )
 
 
 def command_stage(
@@ -155,6 +174,7 @@ class _Pipeline:
     def stages(self) -> Iterator[Stage]:
         if self._algorithm is not None:
             yield from self._data()
+            yield from self._baseline()
         if self._from_turns:
             yield from self._credit()
         if self._recipe.policy is not None and self._algorithm is not None:
@@ -171,6 +191,12 @@ class _Pipeline:
         if self._needs_pairs:
             earned = {"verdicts": self._places.verdicts}
             yield command_stage("pairs", given | earned, recipe.pairs, output=self._places.pairs)
+
+    def _baseline(self) -> Iterator[Stage]:
+        recipe, folder = self._recipe, self._places.untrained
+        if folder is not None and recipe.tasks.test is not None and recipe.evaluation.untrained:
+            stage = evaluation_stage(recipe, recipe.agent, recipe.tasks.test, folder)
+            yield replace(stage, name=BASELINE)
 
     @property
     def _needs_pairs(self) -> bool:

@@ -1,4 +1,7 @@
-"""How far a command is, reported to the run that started it: one line in a file, replaced several times a second."""
+"""How far a command is, reported to the run that started it: a small file, replaced several times a second.
+
+Its first line is what is done and of how many, the second what the command waits for, if it does.
+"""
 
 import os
 import time
@@ -10,8 +13,8 @@ VARIABLE = "SWEETRL_PROGRESS"
 SECONDS = 0.25
 """Between two lines, at least."""
 
-Tell = Callable[[int, int], None]
-"""(done, of how many)"""
+Tell = Callable[..., None]
+"""(done, of how many, what it waits for)"""
 
 
 def teller() -> Tell | None:
@@ -25,17 +28,30 @@ class _Teller:
         self._path = path
         self._spoken = 0.0
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: int, total: int, trouble: str = "") -> None:
         now = time.monotonic()
         if now - self._spoken >= SECONDS or done >= total:
             self._spoken = now
-            self._path.write_text(f"{done} {total}\n", encoding="ascii")
+            self._path.write_text(f"{done} {total}\n{trouble}", encoding="utf-8", errors="replace")
 
 
 def told(path: Path) -> float:
-    """The share that is done, by the last line; 0 if there is none."""
+    """The share that is done; 0 if nothing is told."""
     try:
-        done, total = map(int, path.read_text(encoding="ascii").split())
-    except (OSError, ValueError):
+        done, total = map(int, _lines(path)[0].split())
+    except ValueError:
         return 0.0
     return min(1.0, done / total) if total > 0 else 0.0
+
+
+def trouble(path: Path) -> str:
+    """What the command waits for; empty if it does not."""
+    return _lines(path)[1]
+
+
+def _lines(path: Path) -> tuple[str, str]:
+    try:
+        counts, _, waits = path.read_text(encoding="utf-8").partition("\n")
+    except (OSError, ValueError):
+        return "", ""
+    return counts, waits.strip()

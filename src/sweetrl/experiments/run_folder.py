@@ -23,8 +23,8 @@ from sweetrl.experiments.journal import JOURNAL
 from sweetrl.experiments.layout import CREDIT, EPISODES, METRICS, SCREENSHOTS, VERDICTS
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.records import RunCard, card_path, read_card, read_lines, read_records, unreadable
-from sweetrl.report.compose import Run
 from sweetrl.report.contents import Provenance, Training
+from sweetrl.report.runs import Run
 from sweetrl.types import Episode, Metric, RunMetrics, Task, TurnCredit, Verdict
 
 T = TypeVar("T")

@@ -156,7 +156,9 @@ class Runner:
 
     def _report_progress(self) -> None:
         if time.monotonic() - self._reported >= progress.SECONDS:
-            self._report(StagesProgressed({each: self._executor.progress(each) for each in self._running}))
+            shares = {each: self._executor.progress(each) for each in self._running}
+            waits = {each: why for each in self._running if (why := self._executor.trouble(each))}
+            self._report(StagesProgressed(shares, waits))
             self._reported = time.monotonic()
 
     def _start(self, number: int) -> None:

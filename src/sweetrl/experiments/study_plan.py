@@ -199,7 +199,7 @@ class _Seed:
             turn_pairs=settings.turn_pairs,
             policy=TrainSettings(**msgspec.structs.asdict(settings.policy), model=model),
             evaluation=EvaluationSettings(
-                attempts=study.evaluation.attempts, single_turn=settings.single_turn
+                attempts=study.evaluation.attempts, single_turn=settings.single_turn, untrained=False
             ),
             estimate=study.estimate,
         )

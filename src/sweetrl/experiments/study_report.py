@@ -1,7 +1,7 @@
 """The report of a study: its results as one HTML page, with training curves and dialogues of its first seed."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,14 @@ from sweetrl.report import (
     compose,
     render,
 )
-from sweetrl.report.compose import Run, choose_tasks, method_of, reward_name
+from sweetrl.report.compose import method_of
+from sweetrl.report.examples import choose_tasks
+from sweetrl.report.headline import duel_methods, duel_task, gaps, headline, reward_measure
+from sweetrl.report.runs import Run
 from sweetrl.report.scales import estimate_of
 from sweetrl.report.study_page import missing_text
 from sweetrl.settings import Study
+from sweetrl.settings.studies import SEED
 from sweetrl.types import Episode, Metric, Task, TurnCredit
 
 REPORT = "report.html"
@@ -76,13 +80,23 @@ class _Report:
             examples=EXAMPLES,
             seed=self._study.seed,
         )
-        if len(self._results.seeds) == 1:
-            return contents
-        return replace(
-            contents,
-            methods=tuple(self._over_seeds(method) for method in contents.methods),
-            comparisons=tuple(_comparison(step) for step in self._steps()),
-        )
+        if len(self._results.seeds) > 1:
+            contents = replace(
+                contents,
+                methods=tuple(self._over_seeds(method) for method in contents.methods),
+                comparisons=tuple(_comparison(step) for step in self._steps()),
+            )
+        return replace(contents, headline=self._study.caution or self._headline(contents))
+
+    def _headline(self, contents: ReportContents) -> str:
+        """The result of the main table."""
+        main = [each for each in contents.methods if self._results.methods[each.name].table == "main"]
+        return headline(main or contents.methods, contents.comparisons, unseen=self._unseen())
+
+    def _unseen(self) -> bool:
+        """Whether no method has trained on the tasks that it is evaluated on."""
+        sources = {self._study.tasks.train.replace(SEED, str(seed)) for seed in self._study.run_seeds}
+        return are_unseen(self._tasks, sources)
 
     def _steps(self) -> Iterator[Step]:
         """The steps between methods that are in the report."""
@@ -110,7 +124,7 @@ class _Report:
 
     def _over_seeds(self, method: Method) -> Method:
         """The figures and counts of all seeds; who won which task is that of the first."""
-        names = {"reward": reward_name(method.scorer)}
+        names = {"reward": reward_measure(method.scorer).name}
         result = self._results.methods[method.name]
         found = (
             msgspec.structs.replace(each, name=names.get(name, name)) for name, each in result.figures.items()
@@ -124,12 +138,7 @@ class _Report:
     def _credited(self, runs: list[Run]) -> list[Run]:
         """The runs with advantages for the turns of the dialogues that will be shown, if a critic was trained."""
         critic = self._critic()
-        if critic is None:
-            return runs
-        tasks = set(choose_tasks([method_of(run).tasks for run in runs], (), EXAMPLES, self._study.seed))
-        shown = {run.name: [episode for episode in run.episodes if episode.task_id in tasks] for run in runs}
-        credit = interrupts.run(_credit, critic, self._tasks, shown)
-        return [replace(run, credit=credit[run.name]) for run in runs]
+        return runs if critic is None else credited(runs, critic, self._tasks, self._study.seed)
 
     def _critic(self) -> Path | None:
         """The trained critic of the last method that has one, those of the main table first."""
@@ -174,6 +183,22 @@ class _Report:
         yield Provenance("Study", (("seeds", ", ".join(map(str, self._results.seeds))),), settings)
         for each in self._evaluated[:1]:
             yield from RunFolder(each.folder, each.name).provenance()
+
+
+def are_unseen(tasks: dict[str, Task], trained_on: Iterable[str]) -> bool:
+    """Whether none of the tasks is in the sources that models were trained on."""
+    return all(tasks.keys().isdisjoint(load_tasks(source)) for source in trained_on)
+
+
+def credited(runs: list[Run], critic: Path, tasks: dict[str, Task], seed: int) -> list[Run]:
+    """The runs with the advantages that a trained critic gives to the turns of the dialogues that are shown."""
+    methods = [method_of(run) for run in runs]
+    chosen = set(choose_tasks([each.tasks for each in methods], (), EXAMPLES, seed))
+    if (two := duel_methods(methods)) is not None:
+        chosen.add(duel_task(gaps(*two), (), seed) or "")
+    shown = {run.name: [episode for episode in run.episodes if episode.task_id in chosen] for run in runs}
+    credit = interrupts.run(_credit, critic, tasks, shown)
+    return [replace(run, credit=credit[run.name]) for run in runs]
 
 
 async def _credit(

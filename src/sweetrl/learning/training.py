@@ -29,6 +29,7 @@ from sweetrl.learning.settings import TRAINING_NAMES, LoraSettings, TrainingSett
 from sweetrl.learning.trainer import train as train_model
 from sweetrl.models.local.network import no_progress_bars
 from sweetrl.models.shipped import NAMES
+from sweetrl.models.specification import trainable
 from sweetrl.prompts import Prompt, agent_instructions
 from sweetrl.records import fingerprint, read_records
 from sweetrl.settings import TrainRunSettings
@@ -222,6 +223,7 @@ class _Run:
 
 def _absolute(model: str) -> str:
     """A folder is remembered by its full path: a critic must find its seed model again."""
+    model = trainable(model)
     return model if model in NAMES or not Path(model).is_dir() else str(Path(model).resolve())
 
 

@@ -33,6 +33,10 @@ class Meter:
     """Answered usably."""
     retries: int = 0
     """Asked again, because the endpoint failed or its answer was unusable."""
+    asked: str = ""
+    """The address that was asked last, if models are behind endpoints."""
+    trouble: str = ""
+    """Why an endpoint is asked again just now; empty once it answers."""
 
     @property
     def tokens(self) -> int:
@@ -51,13 +55,9 @@ class MeteredModel:
 
     def __init__(self, model: ChatModel, meter: Meter, price: Price = FREE) -> None:
         self._model = model
+        self.name = model.name
         self._meter = meter
         self._price = price
-
-    @property
-    def name(self) -> str:
-        """The name of the model inside."""
-        return self._model.name
 
     async def complete(
         self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int

@@ -38,26 +38,21 @@ class OpenAIModel:
         """`logprobs` asks for those of the sampled tokens; not all servers offer them."""
         self.meter = meter or Meter()
         self._model = model
-        self._name = name
+        self.name = name
         self._price = price
         self._logprobs = logprobs
         self._server = server.join()
         self._closed = False
 
     def __repr__(self) -> str:
-        return f"OpenAIModel({self._name!r})"
-
-    @property
-    def name(self) -> str:
-        """The specification it was made from, without secrets."""
-        return self._name
+        return f"OpenAIModel({self.name!r})"
 
     async def complete(
         self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int
     ) -> list[Completion]:
         """`n` samples; where the server gives fewer at a time, the rest is asked for with derived seeds."""
         if self._closed:
-            raise ModelError(f"closed: {self._name} has been closed", kind="closed")
+            raise ModelError(f"closed: {self.name} has been closed", kind="closed")
         request = self._request(messages, sampling)
         return await self._samples(request, n, seed)
 

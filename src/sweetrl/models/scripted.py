@@ -37,13 +37,8 @@ class ScriptedModel:
         if isinstance(script, str):
             raise TypeError("a script is a list of lines or a function, not one text")
         self._script = script
-        self._name = name
+        self.name = name
         self._latency = latency
-
-    @property
-    def name(self) -> str:
-        """How records call it."""
-        return self._name
 
     async def complete(
         self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int

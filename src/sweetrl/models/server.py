@@ -68,6 +68,7 @@ class Server:
     async def post(self, body: bytes, read: Callable[[bytes], _T], meter: Meter) -> _T:
         """What `read` makes of the answer to `body`; `read` raises `Fault` if it cannot be used."""
         faults: list[Fault] = []
+        meter.asked = self.url.shown
         while True:
             try:
                 answer = await self._attempt(body, read)
@@ -78,8 +79,10 @@ class Server:
                     raise self._error(faults) from None
             else:
                 meter.requests += 1
+                meter.trouble = ""
                 return answer
             meter.retries += 1
+            meter.trouble = self._trouble(faults[-1])
             await asyncio.sleep(self._pause(faults))
 
     async def _attempt(self, body: bytes, read: Callable[[bytes], _T]) -> _T:
@@ -148,6 +151,12 @@ class Server:
             self._presentable(f"{last.kind}: {self.url.shown}: {last.detail}") + advice + tries,
             kind=last.kind,
         )
+
+    def _trouble(self, fault: Fault) -> str:
+        """Why a request is sent again, for people who wait for it."""
+        if fault.kind == "connection":
+            return f"no connection to {self.url.shown}, retrying"
+        return self._presentable(f"{self.url.shown}: {fault.detail}")[:80] + ", retrying"
 
     def _presentable(self, text: str) -> str:
         """One line without secrets: servers echo keys in their complaints."""

@@ -111,6 +111,14 @@ def parse_spec(text: str) -> ModelSpec:
     return ModelSpec(kind, model, parse_url(address) if at else EndpointUrl(OFFICIAL_URL))
 
 
+def trainable(name: str) -> str:
+    """A model to train, as a folder or a name on the hub: `hf:` in front of it changes nothing."""
+    kind, colon, rest = name.partition(":")
+    if colon and kind in KINDS and kind != "hf":
+        raise UsageError(f"{ModelSpec(kind, '...').name} cannot be trained here; write hf:PATH_OR_ID or mini")
+    return rest if colon and kind == "hf" else name
+
+
 def _split_address(rest: str) -> tuple[str, str, str]:
     """A model's name may hold an `@`; the address begins at the first one before a scheme."""
     matched = re.search(r"@(?=[A-Za-z][A-Za-z0-9+.-]*://)", rest)

@@ -4,7 +4,7 @@
 their own fill in or add to the contents.
 """
 
-from sweetrl.report.compose import Run, compose
+from sweetrl.report.compose import compose
 from sweetrl.report.contents import (
     Comparison,
     Example,
@@ -20,6 +20,7 @@ from sweetrl.report.contents import (
     Training,
 )
 from sweetrl.report.page import render
+from sweetrl.report.runs import Run
 
 __all__ = [
     "Comparison",

@@ -7,11 +7,10 @@ decides about light and dark. Whatever has a `data-tip` shows it under the point
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from sweetrl.report.contents import Figure, Measure, Point, Series
 from sweetrl.report.markup import Markup, element, excerpt, join
-from sweetrl.report.scales import Estimate, Scale, amount, extent, interval, plain
+from sweetrl.report.scales import Estimate, Scale, amount, collide, extent, interval, plain, roomy_ticks
 
 COLOURS = 8
 """Series have colours and marks of their own up to this number; then they start again."""
@@ -19,6 +18,8 @@ COLOURS = 8
 WIDTH = 1000
 LABEL = 210
 ROW = 30
+PANELS = 4
+"""Measures side by side; more go below, or their names and numbers would run into each other."""
 _LABEL_CHARACTERS = 26
 
 
@@ -97,10 +98,13 @@ def _bar_panel(rows: Sequence[Row], panel: int, measure: Measure, left: float, w
 
 
 def _vertical_grid(scale: Scale, top: float, bottom: float, *, percent: bool) -> Iterator[Markup]:
-    for tick in scale.ticks(4):
+    def label(tick: float) -> str:
+        return plain(100 * tick if percent else tick)
+
+    for tick in roomy_ticks(scale, 4, label):
         x = scale(tick)
         yield _line(x, top, x, bottom, "zero" if abs(tick) < 1e-12 else "grid")
-        yield _label(plain(100 * tick if percent else tick), x, bottom + 16, anchor="middle", kind="tick")
+        yield _label(label(tick), x, bottom + 16, anchor="middle", kind="tick")
 
 
 def _bar(figure: Estimate, measure: Measure, row: Row, scale: Scale, number: int) -> Markup:
@@ -228,8 +232,9 @@ def _axes(frame: _Frame, figure: Figure, width: float, height: float) -> Iterato
 def _x_ticks(scale: Scale, figure: Figure) -> list[float]:
     """The places that were measured, if they are few; else round numbers."""
     places = sorted({point.x for series in figure.series for point in series.points})
-    crowded = any(scale(right) - scale(left) < 26 for left, right in pairwise(places))
-    return places if len(places) <= 12 and not crowded else scale.ticks(6)
+    if len(places) <= 12 and not collide(scale, places, plain):
+        return places
+    return roomy_ticks(scale, 6, plain)
 
 
 def _line_of(series: Series, frame: _Frame, figure: Figure, number: int) -> Markup:

@@ -1,24 +1,22 @@
 """From the records of runs to the contents of a report: figures, differences, and dialogues worth reading."""
 
-import random
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, combinations
 
 import msgspec
 
-from sweetrl.domains.registry import domain_of_scorer, reference_text
 from sweetrl.evaluation.compare import paired_difference
 from sweetrl.evaluation.intervals import clustered_mean
 from sweetrl.evaluation.metrics import measure
 from sweetrl.evaluation.scores import FAILURES_AS_ZERO, TaskTally
-from sweetrl.prompts import TURN_LIMIT
 from sweetrl.report.contents import (
+    MEASURES,
     Comparison,
+    Duel,
     Example,
     Figure,
+    Measure,
     Method,
-    Pictures,
     Point,
     Provenance,
     ReportContents,
@@ -26,30 +24,14 @@ from sweetrl.report.contents import (
     TaskScore,
     Training,
 )
+from sweetrl.report.examples import duel_of, examples_of, transcripts_of
+from sweetrl.report.headline import headline, reward_measure, task_sentence
+from sweetrl.report.runs import Run
 from sweetrl.report.scales import estimate_of
-from sweetrl.types import Episode, Metric, Task, TurnCredit, Verdict
+from sweetrl.types import Episode, Metric, TurnCredit
 
 ALL_PAIRS = 5
 """Of more runs than this, each is compared with the first one only."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """A scored run. Its records are read several times and never all held: files may stand behind them."""
-
-    name: str
-    episodes: Iterable[Episode]
-    verdicts: Iterable[Verdict]
-    credit: Iterable[TurnCredit] = ()
-    label: str = ""
-    metrics: tuple[Metric, ...] = ()
-    """Figures that cannot be told from the records alone."""
-    tasks: Mapping[str, Task] = field(default_factory=dict)
-    """Where they are known, examples show what was wanted."""
-    turn_limit: int = TURN_LIMIT
-    """How often the agent could speak at most."""
-    picture: Callable[[str], bytes | None] = lambda _: None
-    """The PNG file of a content hash, where it was kept."""
 
 
 def compose(
@@ -62,22 +44,49 @@ def compose(
     provenance: Sequence[Provenance] = (),
     examples: int = 6,
     seed: int = 0,
+    unseen: bool = False,
 ) -> ReportContents:
-    """What there is to say about `runs`, with the dialogues on `examples` tasks of each scorer."""
+    """What there is to say about `runs`, with the dialogues on `examples` tasks of each scorer; with 0 there are none.
+
+    `unseen`: the tasks are known not to have been trained on.
+    """
     methods = tuple(method_of(run) for run in runs)
-    shown = tuple(chain.from_iterable(_examples(runs, methods, examples, seed)))
+    comparisons = tuple(chain.from_iterable(compared(*pair) for pair in pairs(methods)))
+    duel = duel_of(runs, methods, seed) if examples else None
+    shown = tuple(chain.from_iterable(examples_of(runs, methods, examples, seed, duel)))
+    transcripts = tuple(transcripts_of(runs, methods)) if examples else ()
     credit = credit_figure(runs)
     return ReportContents(
         title=title,
+        headline=headline(methods, comparisons, unseen=unseen),
+        task=task_sentence(methods),
         summary=summary,
+        duel=duel,
         methods=methods,
-        comparisons=tuple(chain.from_iterable(compared(*pair) for pair in pairs(methods))),
+        measures=tuple(_measures(methods)),
+        comparisons=comparisons,
         figures=(*figures, *([credit] if credit is not None else [])),
         trainings=tuple(trainings),
         examples=shown,
-        left_out=sum(method.dialogues for method in methods) - len(shown),
+        transcripts=transcripts,
+        left_out=sum(method.dialogues for method in methods) - _distinct(duel, (*shown, *transcripts)),
         provenance=tuple(provenance),
     )
+
+
+def _distinct(duel: Duel | None, shown: Sequence[Example]) -> int:
+    every = shown if duel is None else (duel.failure, duel.success, *shown)
+    return len({(each.method, each.episode.id) for each in every})
+
+
+def _measures(methods: Sequence[Method]) -> Iterator[Measure]:
+    """The usual ones, the reward by the names that the domains have for it."""
+    rewards = dict.fromkeys(reward_measure(method.scorer) for method in methods)
+    for each in MEASURES:
+        if each.name == "reward":
+            yield from rewards
+        else:
+            yield each
 
 
 # ---------------------------------------------------------------- figures
@@ -118,13 +127,7 @@ def _named(metric: Metric, scorer: str) -> Metric:
     """What the reward is depends on who gave it."""
     if metric.name != "reward":
         return metric
-    return msgspec.structs.replace(metric, name=reward_name(scorer))
-
-
-def reward_name(scorer: str) -> str:
-    """What the reports call the reward of a scorer."""
-    domain = domain_of_scorer(scorer)
-    return "reward" if domain is None else domain.labels.reward.replace(" ", "_")
+    return msgspec.structs.replace(metric, name=reward_measure(scorer).name)
 
 
 def credit_figure(runs: Sequence[Run]) -> Figure | None:
@@ -185,7 +188,7 @@ def compared(first: Method, second: Method) -> Iterator[Comparison]:
         if first.unscored or second.unscored:
             attempted = sorted(first.with_failures.keys() & second.with_failures.keys())
             yield _comparison(FAILURES_AS_ZERO, first, second, attempted, _success_with_failures)
-    yield _comparison(reward_name(first.scorer), first, second, common, _reward)
+    yield _comparison(reward_measure(first.scorer).name, first, second, common, _reward)
 
 
 def _success(method: Method, task: str) -> float:
@@ -220,81 +223,3 @@ def _comparison(
         losses=sum(sign < 0 for sign in signs),
         p_value=found.p,
     )
-
-
-# ---------------------------------------------------------------- examples
-
-
-def _examples(
-    runs: Sequence[Run], methods: Sequence[Method], count: int, seed: int
-) -> Iterator[list[Example]]:
-    """The examples of each task, those of all runs next to each other."""
-    for scorer in dict.fromkeys(method.scorer for method in methods):
-        members = [run for run, method in zip(runs, methods, strict=True) if method.scorer == scorer]
-        credited = {run.name: {each.episode_id for each in run.credit} for run in members}
-        scores = [method.tasks for method in methods if method.scorer == scorer]
-        tasks = choose_tasks(scores, set(chain.from_iterable(credited.values())), count, seed)
-        found = [_dialogues_of(run, tasks, credited[run.name]) for run in members]
-        yield from ([each[task] for each in found if task in each] for task in tasks)
-
-
-def choose_tasks(
-    scores: Sequence[Mapping[str, TaskScore]], credited: Collection[str], count: int, seed: int
-) -> list[str]:
-    """Tasks to read the dialogues of: drawn by the seed from those on which the runs differ, and from the others.
-
-    Half of them, if there are as many, are tasks on which the runs differ; tasks with `credited` episodes go first.
-    """
-    with_credit = {episode.rpartition("#")[0] for episode in credited}
-    every = sorted(set(chain.from_iterable(scores)))
-    random.Random(seed).shuffle(every)  # noqa: S311  not a secret
-    every.sort(key=lambda task: task not in with_credit)
-    differing = [task for task in every if _differ(task, scores)]
-    others = [task for task in every if task not in set(differing)]
-    half = min(len(differing), max(count - len(others), -(-count // 2)))
-    return (differing[:half] + others)[:count]
-
-
-def _differ(task: str, scores: Sequence[Mapping[str, TaskScore]]) -> bool:
-    rewards = {round(each[task].reward, 3) for each in scores if task in each}
-    return len(rewards) > 1
-
-
-def _dialogues_of(run: Run, tasks: Sequence[str], credited: Collection[str]) -> dict[str, Example]:
-    """One dialogue on each task: the first with credit, or else the first."""
-    chosen: dict[str, Episode] = {}
-    wanted = set(tasks)
-    for episode in run.episodes:
-        task = episode.task_id
-        better = task not in chosen or (episode.id in credited and chosen[task].id not in credited)
-        if task in wanted and better:
-            chosen[task] = episode
-    ids = {episode.id for episode in chosen.values()}
-    verdicts = {verdict.episode_id: verdict for verdict in run.verdicts if verdict.episode_id in ids}
-    credit = [each for each in run.credit if each.episode_id in ids]
-    return {
-        task: _example(run, episode, verdicts.get(episode.id), credit) for task, episode in chosen.items()
-    }
-
-
-def _example(run: Run, episode: Episode, verdict: Verdict | None, credit: Iterable[TurnCredit]) -> Example:
-    own = sorted((credit for credit in credit if credit.episode_id == episode.id), key=lambda each: each.turn)
-    task = run.tasks.get(episode.task_id)
-    return Example(
-        method=run.name,
-        episode=episode,
-        verdict=verdict,
-        credit=tuple(own),
-        reference=None if task is None else reference_text(task),
-        pictures=_pictures(run, episode, verdict),
-    )
-
-
-def _pictures(run: Run, episode: Episode, verdict: Verdict | None) -> Pictures:
-    named = {turn.reply.screenshot for turn in episode.turns if turn.reply and turn.reply.screenshot}
-    drafts = {name: png for name in sorted(named) if (png := run.picture(name)) is not None}
-    kept = None if verdict is None else verdict.screenshots
-    if kept is None:
-        return Pictures(drafts=drafts)
-    pictures = Pictures(reference=run.picture(kept.reference), drafts=drafts)
-    return pictures if kept.answer is None else replace(pictures, answer=run.picture(kept.answer))

@@ -30,9 +30,7 @@ MEASURES = (
         "success, failures = 0",
         meaning="Success, with dialogues that failed or could not be scored counted as zero.",
     ),
-    Measure("tests_passed", "tests passed", meaning="Share of the hidden tests that the answers pass."),
-    Measure("similarity", "similarity", meaning="How similar the page is to the wanted one."),
-    Measure("reward", "reward", meaning="What the scorer gives the answers, on average."),
+    Measure("reward", "reward", meaning="The mean reward of the answers."),
     Measure("turns", "turns", percent=False, meaning="How often the agent spoke, on average."),
     Measure("coverage", "facts asked", meaning="Share of the hidden facts that the agent asked about."),
     Measure("repeats", "repeats", percent=False, meaning="Questions asked twice, per dialogue."),
@@ -40,7 +38,7 @@ MEASURES = (
     Measure("excused_replies", "no reply", meaning="Messages whose words made a reply impossible."),
     Measure("leaking_dialogues", "leaks", meaning="Dialogues in which the collaborator gave code away."),
 )
-"""What sweetrl measures; metrics of other names are shown under those, as plain numbers."""
+"""What sweetrl measures; a domain may call its reward otherwise. Metrics of other names are shown as plain numbers."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +133,18 @@ class Example:
 
 
 @dataclass(frozen=True)
+class Duel:
+    """A task that one method fails and another solves, to open the report with."""
+
+    failure: Example
+    success: Example
+    tasks: int
+    """How many tasks go like this one."""
+    reversed: int
+    """How many go the other way."""
+
+
+@dataclass(frozen=True)
 class Point:
     """A value, with its interval where there is one."""
 
@@ -184,8 +194,13 @@ class ReportContents:
     """A whole report."""
 
     title: str
+    headline: str = ""
+    """The result in one sentence, which the page opens with; the title if empty."""
+    task: str = ""
+    """What agents do in these tasks, in one sentence."""
     summary: str = ""
     """A few sentences; an empty line starts a new paragraph."""
+    duel: Duel | None = None
     methods: tuple[Method, ...] = ()
     measures: tuple[Measure, ...] = MEASURES
     comparisons: tuple[Comparison, ...] = ()
@@ -193,6 +208,8 @@ class ReportContents:
     trainings: tuple[Training, ...] = ()
     examples: tuple[Example, ...] = ()
     """Those of one task next to each other."""
+    transcripts: tuple[Example, ...] = ()
+    """Dialogues that the list of tasks opens, shown in short."""
     left_out: int = 0
-    """Dialogues that are not among the examples."""
+    """Dialogues that are nowhere on the page."""
     provenance: tuple[Provenance, ...] = ()

@@ -1,26 +1,28 @@
 """The section of example dialogues: what was said, what it earned, and which turn a critic thinks earned it."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from sweetrl.report.charts import advantage_bar, colour_class
+from sweetrl.domains.domain import Labels
+from sweetrl.domains.registry import domain_of_scorer
+from sweetrl.report.charts import colour_class
 from sweetrl.report.contents import Example, ReportContents
+from sweetrl.report.credit import CreditScale, credit_bar, credit_key, token_credit
 from sweetrl.report.markup import Markup, cut, element, excerpt, join
-from sweetrl.report.messages import code_block, cut_note, message
+from sweetrl.report.messages import code_block, cut_note, message, pieces
 from sweetrl.report.pictures import PictureBudget
 from sweetrl.report.scales import amount
-from sweetrl.types import Check, Outcome, Reply, TokenCredit, Turn, TurnCredit, Verdict
+from sweetrl.types import Check, Outcome, Reply, Turn, TurnCredit, Verdict
 
 TURNS = 30
 """Turns of a dialogue that are shown."""
 DIALOGUE_CHARACTERS = 400_000
 """How much HTML the agent's part of a dialogue may take, about."""
 CHECKS = 40
-TOKENS = 400
-TOKEN_CHARACTERS = 80
 REQUEST_CHARACTERS = 2000
+BRIEF_CHARACTERS = 1500
+"""Of one message in short."""
 
 _MARKS = {
     Outcome.PASSED: "✓",
@@ -32,83 +34,76 @@ _MARKS = {
 
 
 @dataclass(frozen=True)
-class _Setting:
+class Setting:
     """What all dialogues of a page share."""
 
     titles: Mapping[str, str]
     """Of methods, by name."""
     colours: Mapping[str, int]
-    scale: float
-    """The largest advantage."""
     budget: PictureBudget
 
+    @classmethod
+    def of(cls, contents: ReportContents) -> "Setting":
+        """The setting of a page."""
+        return cls(
+            titles={method.name: method.title for method in contents.methods},
+            colours={method.name: number for number, method in enumerate(contents.methods)},
+            budget=PictureBudget(),
+        )
+
     def title(self, example: Example) -> str:
+        """What the method of an example is called."""
         return self.titles.get(example.method, example.method)
 
     def swatch(self, example: Example) -> Markup:
+        """The colour of the method of an example."""
         colour = colour_class(self.colours.get(example.method, 0))
         return element("span", class_=f"swatch {colour}", aria_hidden="true")
 
 
-def dialogues(contents: ReportContents) -> Markup:
+def dialogues(contents: ReportContents, setting: Setting) -> Markup:
     """All examples, task by task."""
-    if not contents.examples:
-        return Markup()
-    setting = _Setting(
-        titles={method.name: method.title for method in contents.methods},
-        colours={method.name: number for number, method in enumerate(contents.methods)},
-        scale=_scale(contents.examples),
-        budget=PictureBudget(),
-    )
     left_out = f"{contents.left_out:,} more dialogues are left out of this page."
     return join(
         [
-            _key(contents.examples, setting.scale)
-            if any(each.credit for each in contents.examples)
-            else None,
+            credit_key(contents.examples),
             *(
-                _task(task, list(examples), setting)
-                for task, examples in groupby(contents.examples, key=lambda each: each.episode.task_id)
+                _task(number, task, list(examples), setting)
+                for number, (task, examples) in enumerate(
+                    groupby(contents.examples, key=lambda each: each.episode.task_id)
+                )
             ),
-            element("p", left_out, class_="note") if contents.left_out else None,
+            element("p", left_out, class_="note") if contents.left_out and contents.examples else None,
         ]
     )
 
 
-def _scale(examples: Sequence[Example]) -> float:
-    """The largest advantage: one scale for all bars of the page."""
-    sizes = [
-        abs(each.advantage) for example in examples for each in example.credit if each.advantage is not None
-    ]
-    return max(filter(math.isfinite, sizes), default=0.0)
+def anchor(number: int) -> str:
+    """Where the examples of the task of a number are."""
+    return f"example-{number}"
 
 
-def _key(examples: Sequence[Example], scale: float) -> Markup:
-    critics = sorted({each.critic for example in examples for each in example.credit})
-    return element(
-        "p",
-        "Advantage of a turn, by ",
-        element("code", excerpt(", ".join(critics), 120)),
-        ": ",
-        element("span", class_="swatch minus", aria_hidden="true"),
-        "led astray ",
-        element("span", class_="swatch plus", aria_hidden="true"),
-        "brought it closer to what was wanted. All bars share one scale: ",
-        f"the longest is {scale:.3g}.",
-        class_="note credit-key",
-    )
-
-
-def _task(task: str, examples: Sequence[Example], setting: _Setting) -> Markup:
-    reference = next((each.reference for each in examples if each.reference), None)
+def _task(number: int, task: str, examples: Sequence[Example], setting: Setting) -> Markup:
     return element(
         "article",
         element("h3", element("code", excerpt(task, 100))),
-        element("div", message(examples[0].episode.request, limit=REQUEST_CHARACTERS), class_="task-request"),
-        _fold("What was wanted", _source(reference)) if reference else None,
-        _gallery(examples, setting),
-        *(_dialogue(each, setting) for each in examples),
+        task_request(examples),
+        gallery(examples, setting),
+        *(dialogue(each, setting) for each in examples),
         class_="example",
+        id=anchor(number),
+    )
+
+
+def task_request(examples: Sequence[Example]) -> Markup:
+    """What the agents were asked for and, folded away, what was wanted."""
+    reference = next((each.reference for each in examples if each.reference), None)
+    asked = message(examples[0].episode.request, limit=REQUEST_CHARACTERS)
+    return join(
+        [
+            element("div", asked, class_="task-request"),
+            _fold("What was wanted", _source(reference)) if reference else None,
+        ]
     )
 
 
@@ -117,7 +112,7 @@ def _source(reference: str) -> Markup:
     return join([code_block(shown), cut_note(left_out) if left_out else None])
 
 
-def _gallery(examples: Sequence[Example], setting: _Setting) -> Markup | None:
+def gallery(examples: Sequence[Example], setting: Setting) -> Markup | None:
     """The wanted page and the answers of all methods side by side."""
     reference = next((each.pictures.reference for each in examples if each.pictures.reference), None)
     shown = [setting.budget.show(reference, "the wanted page", "wanted")]
@@ -131,7 +126,8 @@ def _gallery(examples: Sequence[Example], setting: _Setting) -> Markup | None:
 # ---------------------------------------------------------------- one dialogue
 
 
-def _dialogue(example: Example, setting: _Setting) -> Markup:
+def dialogue(example: Example, setting: Setting, *, opened: bool = False) -> Markup:
+    """One dialogue, turn by turn, with its verdict."""
     episode = example.episode
     failure = None if episode.failure is None else element("p", _failure_text(example), class_="warning")
     return element(
@@ -139,20 +135,60 @@ def _dialogue(example: Example, setting: _Setting) -> Markup:
         _heading(example, setting),
         element("ol", *_turns(example, setting), class_="chat credited" if example.credit else "chat"),
         failure,
-        _verdict(example.verdict) if example.verdict is not None else None,
+        _verdict(example.verdict, folded=opened) if example.verdict is not None else None,
+        class_="dialogue",
+        open=opened,
+    )
+
+
+def brief(example: Example, setting: Setting) -> Markup:
+    """A dialogue in short: what both sides said and nothing else."""
+    return element(
+        "details",
+        _heading(example, setting),
+        element("ol", *_lines(example), class_="brief"),
         class_="dialogue",
     )
 
 
-def _turns(example: Example, setting: _Setting) -> Iterator[Markup]:
+def _lines(example: Example) -> Iterator[Markup]:
+    scorer = "" if example.verdict is None else example.verdict.scorer
+    domain = domain_of_scorer(scorer)
+    turns = example.episode.turns
+    for turn in turns[:TURNS]:
+        yield element(
+            "li", _short(turn.said if domain is None else domain.in_transcript(turn.said)), class_="a"
+        )
+        if turn.reply is not None:
+            yield element("li", _short(turn.reply.text))
+    if len(turns) > TURNS:
+        yield element("li", f"… {len(turns) - TURNS} more turns are left out", class_="cut")
+
+
+def _short(content: str) -> Markup:
+    shown, left_out = cut(content.strip() or "(nothing)", BRIEF_CHARACTERS)
+    parts: list[str | None] = [
+        piece.content.strip() if piece.language is None else element("code", piece.content.strip("\n"))
+        for piece in pieces(shown)
+    ]
+    return join([*parts, f"… {left_out:,} more characters" if left_out else None], "\n")
+
+
+def labels_of(verdict: Verdict | None) -> Labels:
+    """What the domain of a verdict calls things."""
+    domain = None if verdict is None else domain_of_scorer(verdict.scorer)
+    return Labels() if domain is None else domain.labels
+
+
+def _turns(example: Example, setting: Setting) -> Iterator[Markup]:
     """What both sides said, as far as there is room for it."""
-    credit = {each.turn: each for each in example.credit}
+    credit, scale = {each.turn: each for each in example.credit}, CreditScale.of(example)
     turns, room = example.episode.turns, DIALOGUE_CHARACTERS
     for number, turn in enumerate(turns):
         if number == TURNS or room < 0:
             yield element("li", f"… {len(turns) - number} more turns are left out", class_="cut")
             return
-        said = _turn(number, turn, credit.get(number), setting.scale)
+        said = _turn(number, turn, credit.get(number), scale)
         room -= len(said)
         yield said
         if turn.reply is not None:
@@ -165,7 +201,7 @@ def _failure_text(example: Example) -> str:
     return excerpt(f"Broken off: {failure.stage}: {failure.kind}: {failure.message}", 400)
 
 
-def _heading(example: Example, setting: _Setting) -> Markup:
+def _heading(example: Example, setting: Setting) -> Markup:
     episode = example.episode
     count = f"{len(episode.turns)} {'turn' if len(episode.turns) == 1 else 'turns'}"
     return element(
@@ -184,21 +220,24 @@ def _outcome(verdict: Verdict | None) -> Markup:
         return element("span", "unscored", class_="outcome unscored")
     if verdict.success:
         return element("span", "✓ success", class_="outcome success")
-    earned = amount(verdict.reward, percent=True)
-    return element("span", f"✗ reward {earned} %", class_="outcome failure")
+    labels = labels_of(verdict)
+    earned = amount(verdict.reward, percent=labels.share) + (" %" if labels.share else "")
+    return element("span", f"✗ {labels.reward}: {earned}", class_="outcome failure")
 
 
-def _turn(number: int, turn: Turn, credit: TurnCredit | None, scale: float) -> Markup:
+def _turn(number: int, turn: Turn, credit: TurnCredit | None, scale: CreditScale) -> Markup:
     thought = turn.output if turn.output.strip() != turn.said.strip() else ""
     return element(
         "li",
         element("div", _who(f"agent · turn {number + 1}", turn.trouble), class_="who"),
-        _credit(credit, scale),
+        credit_bar(credit, scale),
         element(
             "div",
             message(turn.said or "(nothing)"),
             _fold("raw output, with the thought", message(thought)) if thought else None,
-            _fold("advantage, word by word", _tokens(credit.tokens)) if credit and credit.tokens else None,
+            _fold("advantage, word by word", token_credit(credit.tokens))
+            if credit and credit.tokens
+            else None,
             class_="bubble",
         ),
         class_="agent",
@@ -209,7 +248,11 @@ def _reply(reply: Reply, number: int, example: Example, budget: PictureBudget) -
     png = None if reply.screenshot is None else example.pictures.drafts.get(reply.screenshot)
     return element(
         "li",
-        element("div", _who("collaborator", reply.excuse and f"no reply: {reply.excuse}"), class_="who"),
+        element(
+            "div",
+            _who(labels_of(example.verdict).collaborator, reply.excuse and f"no reply: {reply.excuse}"),
+            class_="who",
+        ),
         element(
             "div",
             budget.show(png, f"the draft of turn {number + 1}", "what the collaborator saw"),
@@ -229,64 +272,21 @@ def _fold(title: str, content: Markup) -> Markup:
     return element("details", element("summary", title), content, class_="folded")
 
 
-# ---------------------------------------------------------------- credit
-
-
-def _credit(credit: TurnCredit | None, scale: float) -> Markup | None:
-    if credit is None:
-        return None
-    if credit.advantage is None or not math.isfinite(credit.advantage):
-        return element("div", "the critic failed", class_="credit")
-    number = f"{credit.advantage:+.3f}".replace("-", "−")
-    return element(
-        "div",
-        advantage_bar(credit.advantage, scale),
-        element("span", "advantage ", class_="unseen"),
-        element("span", number, class_="value"),
-        class_="credit",
-        title="advantage of this turn",
-    )
-
-
-def _tokens(tokens: Sequence[TokenCredit]) -> Markup:
-    """The words on a ground that says what each contributed."""
-    shown = tokens[:TOKENS]
-    strongest = max((abs(each.advantage) for each in shown if math.isfinite(each.advantage)), default=0.0)
-    spans = [
-        element(
-            "span",
-            each.text[:TOKEN_CHARACTERS],
-            class_=_tint(each.advantage, strongest),
-            title=f"{each.advantage:+.4f}",
-        )
-        for each in shown
-    ]
-    rest = len(tokens) - len(shown)
-    note = element("p", f"… {rest} more words", class_="cut") if rest else None
-    return join([element("p", *spans, class_="tokens"), note])
-
-
-def _tint(advantage: float, strongest: float) -> str | None:
-    """One of four grades in either direction."""
-    if not strongest or not math.isfinite(advantage):
-        return None
-    grade = round(4 * abs(advantage) / strongest)
-    return f"{'plus' if advantage > 0 else 'minus'}-{grade}" if grade else None
-
-
 # ---------------------------------------------------------------- verdicts
 
 
-def _verdict(verdict: Verdict) -> Markup:
+def _verdict(verdict: Verdict, *, folded: bool) -> Markup:
     if verdict.failure is not None:
         failure = verdict.failure
         reason = excerpt(f"Unscored: {failure.stage}: {failure.kind}: {failure.message}", 400)
         return element("p", reason, class_="warning")
     passed = sum(check.outcome is Outcome.PASSED for check in verdict.checks)
     earned = "" if verdict.reward is None else f"reward {verdict.reward:.3f}"
-    counted = f"{passed} of {len(verdict.checks)} checks passed, " if verdict.checks else ""
+    counted = f"{passed} of {len(verdict.checks)} {labels_of(verdict).checks}, " if verdict.checks else ""
     rows = [_check(check) for check in verdict.checks[:CHECKS]]
     rest = len(verdict.checks) - len(rows)
+    note = element("p", f"… {rest} more checks", class_="cut") if rest else None
+    checks = join([element("ul", *rows, class_="checks"), note])
     scorer = element("code", excerpt(verdict.scorer, 60))
     return element(
         "div",
@@ -296,8 +296,7 @@ def _verdict(verdict: Verdict) -> Markup:
             f"{counted}{earned} by ",
             scorer,
         ),
-        element("ul", *rows, class_="checks") if rows else None,
-        element("p", f"… {rest} more checks", class_="cut") if rest else None,
+        (_fold("one by one", checks) if folded else checks) if rows else None,
         class_="verdict",
     )
 

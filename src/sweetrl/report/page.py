@@ -9,9 +9,10 @@ import hashlib
 from importlib import resources
 
 from sweetrl.report.contents import Provenance, ReportContents
-from sweetrl.report.dialogues import dialogues
+from sweetrl.report.dialogues import Setting, dialogues
 from sweetrl.report.markup import Markup, cut, element, excerpt, join
 from sweetrl.report.messages import cut_note
+from sweetrl.report.opening import opening
 from sweetrl.report.results import differences, figures, results, trainings
 from sweetrl.report.tasks import tasks
 
@@ -59,7 +60,8 @@ def _body(contents: ReportContents) -> list[Markup]:
             element(
                 "button", "◐", type="button", id="theme", aria_label="light or dark", title="light or dark"
             ),
-            element("h1", excerpt(contents.title, 200), id="top"),
+            *_title(contents),
+            element("p", excerpt(contents.task, 400), class_="task") if contents.task else None,
             element("div", *_paragraphs(contents.summary), class_="summary"),
             element("nav", element("ul", *links), aria_label="sections") if len(links) > 1 else None,
         ),
@@ -72,6 +74,17 @@ def _body(contents: ReportContents) -> list[Markup]:
     ]
 
 
+def _title(contents: ReportContents) -> list[Markup]:
+    """The result in one sentence with the title above it, or the title alone."""
+    if not contents.headline:
+        return [element("h1", excerpt(contents.title, 200), id="top")]
+    return [
+        element("p", excerpt(contents.title, 200), class_="kicker"),
+        # A line does not break before its per cent sign.
+        element("h1", excerpt(contents.headline, 400).replace(" %", "\N{NO-BREAK SPACE}%"), id="top"),
+    ]
+
+
 def _paragraphs(content: str) -> list[Markup]:
     shown, left_out = cut(content)
     paragraphs = [element("p", part.strip()) for part in shown.split("\n\n") if part.strip()]
@@ -81,7 +94,9 @@ def _paragraphs(content: str) -> list[Markup]:
 def _sections(contents: ReportContents) -> list[tuple[str, str, str, Markup]]:
     """Name, title, first sentence, content; without content a section is left out."""
     several = len(contents.methods) > 1
+    setting = Setting.of(contents)
     return [
+        ("opening", "The same task, twice", "", opening(contents, setting)),
         ("results", "Results", "", results(contents)),
         (
             "differences",
@@ -96,8 +111,8 @@ def _sections(contents: ReportContents) -> list[tuple[str, str, str, Markup]]:
             "By step. Of long runs: means over stretches, and the range of the middle 80 % of their values.",
             trainings(contents),
         ),
-        ("tasks", "Where runs win and lose" if several else "Task by task", "", tasks(contents)),
-        ("dialogues", "Example dialogues", "", dialogues(contents)),
+        ("tasks", "Where runs win and lose" if several else "Task by task", "", tasks(contents, setting)),
+        ("dialogues", "Example dialogues", "", dialogues(contents, setting)),
         ("provenance", "How this was made", "", _provenance(contents.provenance)),
     ]
 

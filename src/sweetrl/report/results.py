@@ -61,27 +61,52 @@ def results(contents: ReportContents) -> Markup:
 
 def _group(contents: ReportContents, scorer: str, members: Sequence[tuple[int, Method]]) -> Iterator[Markup]:
     measures = measures_of(contents, [method for _, method in members])
-    if nothing_failed(method for _, method in members):
+    sound = nothing_failed(method for _, method in members)
+    if sound:
         measures = [measure for measure in measures if measure.name != FAILURES_AS_ZERO]
-        yield element("p", "No dialogue failed or is unscored, so that none counts as zero.", class_="note")
-    if scorer:
-        yield element("p", "Scored by ", element("code", scorer), ".", class_="note")
     yield _table(members, measures)
+    yield element(
+        "p",
+        *(("Scored by ", element("code", scorer), ". ") if scorer else ()),
+        "No dialogue failed or is unscored, so that none counts as zero." if sound else None,
+        class_="note",
+    )
     if not _same_tasks(method for _, method in members):
         yield element(
             "p",
             "These runs were held on different tasks. Only paired differences compare like with like.",
             class_="warning",
         )
-    if measures:
+    drawn = [measure for measure in measures if _varies(members, measure)]
+    for some in _panels(drawn):
         rows = [
-            charts.Row(method.title, colour, tuple(figure(method, measure) for measure in measures))
+            charts.Row(method.title, colour, tuple(figure(method, measure) for measure in some))
             for colour, method in members
         ]
-        yield element("div", charts.bars(rows, measures), class_="scroll", tabindex=0)
-    explained = [f"{measure.label}: {measure.meaning}" for measure in measures if measure.meaning]
-    if explained:
-        yield element("p", " ".join(explained), class_="note")
+        yield element("div", charts.bars(rows, some), class_="scroll", tabindex=0)
+    yield _explained(measures, drawn)
+
+
+def _varies(members: Sequence[tuple[int, Method]], measure: Measure) -> bool:
+    """Whether there is something to see: bars of one length tell less than the table."""
+    values = {
+        None if found is None else found.value for _, each in members if (found := figure(each, measure))
+    }
+    return len(members) == 1 or len(values) > 1
+
+
+def _panels(measures: Sequence[Measure]) -> Iterator[Sequence[Measure]]:
+    """Rows of about as many measures each."""
+    rows = -(-len(measures) // charts.PANELS)
+    size = -(-len(measures) // max(rows, 1))
+    return (measures[start : start + size] for start in range(0, len(measures), max(size, 1)))
+
+
+def _explained(measures: Sequence[Measure], drawn: Sequence[Measure]) -> Markup:
+    words = [f"{measure.label}: {measure.meaning}" for measure in measures if measure.meaning]
+    same = [measure.label for measure in measures if measure not in drawn]
+    words += [f"The same for all runs, and not drawn: {', '.join(same)}."] if same else []
+    return element("p", " ".join(words), class_="note") if words else Markup()
 
 
 def nothing_failed(methods: Iterable[Method]) -> bool:
@@ -118,10 +143,7 @@ def _table(members: Sequence[tuple[int, Method]], measures: Sequence[Measure]) -
     heads = ["run", *units, "dialogues", "unscored"]
     head = element("tr", *(element("th", name, scope="col") for name in heads))
     rows = (_row(colour, method, measures) for colour, method in members)
-    caption = element(
-        "caption",
-        "Means with 95 % intervals. Unscored dialogues count as zero where it says so, and nowhere else.",
-    )
+    caption = element("caption", "Means with 95 % intervals.")
     table = element("table", caption, element("thead", head), element("tbody", *rows), class_="results")
     return element("div", table, class_="scroll", tabindex=0)
 
@@ -173,7 +195,8 @@ def differences(contents: ReportContents) -> Markup:
         chart = charts.differences([(title, found) for title, found, _ in rows], measure)
         parts.append(element("h3", measure.label[:1].upper() + measure.label[1:]))
         parts.append(element("div", chart, class_="scroll", tabindex=0))
-        parts.append(_difference_table(rows, measure))
+        table = _difference_table(rows, measure)
+        parts.append(element("details", element("summary", "Numbers"), table, class_="numbers"))
     return join(parts)
 
 
@@ -251,7 +274,8 @@ def curves(training: Training) -> list[Figure]:
     """The plots of a training run, the important ones first, then those that show collapse."""
     known = [name for name in _CURVES if name in training.curves]
     apart = {*_CURVES, *(name for lines in _MONITORED.values() for name in lines)}
-    names = (known + [name for name in training.curves if name not in apart])[:_CURVES_SHOWN]
+    every = known + [name for name in training.curves if name not in apart]
+    names = [name for name in every if _changes(training.curves[name])][:_CURVES_SHOWN]
     logged = [
         Figure(
             title=_CURVES.get(name, name.replace("_", " ")),
@@ -272,8 +296,13 @@ def _monitored(training: Training) -> Iterator[Figure]:
             for name, label in lines.items()
             if name in training.curves
         )
-        if series:
+        if any(_changes(training.curves[name]) for name in lines if name in training.curves):
             yield Figure(title=title, x_label="step", y_label=title, series=series)
+
+
+def _changes(points: Sequence[tuple[float, float]]) -> bool:
+    """Whether there is anything to draw: a constant says nothing; a single point is a result."""
+    return len(points) == 1 or len({value for _, value in points}) > 1
 
 
 def _curve(figure: Figure, number: int) -> Markup:

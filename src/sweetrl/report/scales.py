@@ -1,8 +1,9 @@
 """From values to places on a drawing, and the numbers written along its edges."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from sweetrl.types import Metric
@@ -58,6 +59,29 @@ class Scale:
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
         return [number * step for number in range(first, last + 1)]
+
+
+def roomy_ticks(scale: Scale, about: int, label: Callable[[float], str]) -> list[float]:
+    """Ticks whose labels do not run into each other: fewer than `about` where there is no room."""
+    for count in range(about, 0, -1):
+        ticks = scale.ticks(count)
+        if not collide(scale, ticks, label):
+            return ticks
+    return ticks[:1]
+
+
+def collide(scale: Scale, ticks: Sequence[float], label: Callable[[float], str]) -> bool:
+    """Whether labels centred at their ticks touch each other."""
+    widths = [_CHARACTER * len(label(tick)) for tick in ticks]
+    places = [scale(tick) for tick in ticks]
+    return any(
+        places[right] - places[left] < (widths[left] + widths[right]) / 2 + _CHARACTER
+        for left, right in pairwise(range(len(ticks)))
+    )
+
+
+_CHARACTER = 7.0
+"""Pixels of a digit on an axis, generously."""
 
 
 def _powers(low: float, high: float, about: int) -> list[float]:

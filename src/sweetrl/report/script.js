@@ -26,9 +26,9 @@ for (const controls of document.querySelectorAll(".controls")) {
   const box = document.getElementById(controls.dataset.list);
   const role = (name) => controls.querySelector(`[data-role="${name}"]`);
   const [better, worse, search, count] = ["better", "worse", "search", "count"].map(role);
-  const rows = [...box.querySelectorAll(".task-list tbody tr")].map((row) => ({
+  const rows = [...box.querySelectorAll(".task-list > .task")].map((row) => ({
     row,
-    words: row.cells[0].textContent.toLowerCase(),
+    words: row.querySelector(".name").textContent.toLowerCase(),
     values: row.dataset.values.split(",").map((each) => (each === "" ? null : Number(each))),
   }));
   const beats = (values) => {

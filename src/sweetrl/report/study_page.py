@@ -97,6 +97,8 @@ class _Page:
         results = self.results
         yield f"# {_text(results.title)}"
         yield "This page is written by `sweetrl run`; what is changed here by hand is lost."
+        if caution := results.caution:
+            yield f"**{_text(caution)}**"
         seeds = f"{len(results.seeds)} seeds ({', '.join(map(str, results.seeds))})"
         over = "over tasks and seeds" if len(results.seeds) > 1 else "over tasks"
         yield (

@@ -50,6 +50,8 @@ class EvaluationSettings(Section, frozen=True, kw_only=True):
     attempts: Positive = 1
     single_turn: bool = False
     """Without a dialogue: the first message is the answer."""
+    untrained: bool = True
+    """Also evaluate the agent as it was before training."""
 
 
 class ServerSettings(Section, frozen=True, kw_only=True):

@@ -96,6 +96,7 @@ class DialogueSettings(Section, frozen=True, kw_only=True):
     ] = None
     critic_prompt: CriticPrompt = None
     show: Show = "pictures"
+    limit: Annotated[Positive | None, derived("Only the first N tasks.", metavar="N", default="all")] = None
     request_timeout: Annotated[
         float, Meta(ge=0.1), harmless("Time that an endpoint has for one reply.", metavar="SECONDS")
     ] = 300.0

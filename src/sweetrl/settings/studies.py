@@ -139,6 +139,8 @@ class Study(Section, frozen=True, kw_only=True):
     output: Name
     """The folder that everything is written in."""
     title: str = "Study"
+    caution: str = ""
+    """What its results must not be read as: said first, on the screen and in the report."""
     page: Name | None = None
     """Where the page with the results goes; `results.md` of the output if not given."""
     domain: Name = "backend"

@@ -71,7 +71,7 @@ class TrainSettings(TrainNumbers, frozen=True, kw_only=True):
 class TrainRunSettings(Section, frozen=True, kw_only=True):
     """What every training run has beside its hyperparameters."""
 
-    model: Annotated[Name, Setting("The seed model: a folder, or a name on the hub.", metavar="PATH")]
+    model: Annotated[Name, Setting("The seed model: mini, a folder, or a name on the hub.", metavar="PATH")]
     agent_prompt: Annotated[
         Name | None,
         Setting("A file with another prompt.", metavar="FILE", default="the prompt that ships"),

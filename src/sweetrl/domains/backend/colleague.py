@@ -16,6 +16,17 @@ class ScriptedColleague:
 
     name = "colleague"
 
+    def check(self, tasks: Iterable[Task]) -> None:
+        """Refuse tasks whose reference it cannot read: `UsageError`."""
+        for task in tasks:
+            try:
+                mini_backend.hidden_facts(task)
+            except UsageError as error:
+                raise UsageError(
+                    f"the colleague knows {mini_backend.NAME} tasks only, and {task.id} is none; "
+                    "give a model as collaborator, for example openai:MODEL@URL or hf:PATH_OR_ID"
+                ) from error
+
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
         """What the reference says about the question, or that it says nothing."""
         try:

@@ -44,7 +44,16 @@ BACKEND = Domain(
         privileged=load("privileged-backend", HERE),
         more=(load("privileged-mini", HERE),),
     ),
-    labels=Labels(agent="Programmer", language="python", reward="tests passed", checks="hidden tests passed"),
+    labels=Labels(
+        task="An agent gets a vague request for a Python function, asks a colleague who knows the solution, "
+        "and then writes code that hidden tests score.",
+        agent="Programmer",
+        collaborator="colleague",
+        language="python",
+        reward="tests passed",
+        meaning="Share of the hidden tests that the answers pass.",
+        checks="hidden tests passed",
+    ),
     reply_limit=400,
     scoring=lazily(f"{HERE}.scoring:open_sandboxes"),
     collaborators={"colleague": lazily(f"{HERE}.colleague:open_colleague")},

@@ -28,7 +28,7 @@ class ClipSimilarity:
         """`model` and `processor` are those of transformers; `name` is how records call the pair."""
         self._model = model.eval()
         self._processor = processor
-        self._name = name
+        self.name = name
         self._known: OrderedDict[str, Any] = OrderedDict()
         self._waiting: dict[str, tuple[bytes, asyncio.Future[Any]]] = {}
         self._worker: asyncio.Task[None] | None = None
@@ -50,11 +50,6 @@ class ClipSimilarity:
             reason = " ".join(str(error).split())[:200]
             raise DataError(f"clip:{path_or_id} cannot be loaded: {reason}") from error
         return cls(model, processor, name=f"clip-{Path(path_or_id).name}/2")
-
-    @property
-    def name(self) -> str:
-        """Which model it is, and the version of what is done with it."""
-        return self._name
 
     async def compare(self, reference: Shot, answer: Shot) -> SimilarityScore:
         """The cosine; opposite directions count as nothing in common."""

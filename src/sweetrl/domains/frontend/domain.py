@@ -35,10 +35,13 @@ FRONTEND = Domain(
         privileged=load("privileged-frontend", HERE),
     ),
     labels=Labels(
+        task="An agent builds a web page from a description, shows drafts to a person who has the wanted page in view, "
+        "and is scored by how similar its last page looks.",
         agent="Designer",
         reference="page",
         language="html",
         reward="similarity",
+        meaning="How similar the page is to the wanted one.",
         checks="aspects of the wanted page met",
     ),
     answer=last_page,

@@ -29,15 +29,11 @@ class VisionCollaborator:
         """The renderer should remember references; `keep` is given every draft that the model sees."""
         prompt.check(needed={"dialogue_history"}, offered=_OFFERED)
         self._model = model
+        self.name = model.name
         self._prompt = prompt
         self._renderer = renderer
         self._sampling = sampling
         self._keep = keep
-
-    @property
-    def name(self) -> str:
-        """The model's specification."""
-        return self._model.name
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
         """The model's reply, whole: the rules cut it."""

@@ -25,10 +25,11 @@ def measure_dialogues(
     scoring: ScoringSettings,
     *,
     turn_limit: int,
+    limit: int | None = None,
     reporter: Reporter = SILENT,
 ) -> tuple[RunMetrics, Domain]:
     """Score the dialogues of a folder and write the metrics; those, and the domain of the tasks in `source`."""
-    tasks = load_tasks(source)
+    tasks = load_tasks(source, limit)
     dialogues = Answers(tasks, None, folder / EPISODES)
     total, domain = dialogues.validate()
     with domain.open_scoring(scorer, screenshots=folder / SCREENSHOTS) as backend:

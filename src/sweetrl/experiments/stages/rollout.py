@@ -32,12 +32,15 @@ from sweetrl.errors import UsageError
 from sweetrl.experiments.layout import EPISODES, SCREENSHOTS
 from sweetrl.experiments.stages.reporting import SILENT, Reporter
 from sweetrl.models import EndpointOptions, Meter
+from sweetrl.prompts import TURN_LIMIT
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import RecordLog, make_folder, open_log
 from sweetrl.settings import BudgetSettings, DialogueSettings
 from sweetrl.types import Ending, Episode, Task, episode_id
 
 NO_BUDGET = BudgetSettings()
+SILENT_SECONDS = 4.0
+"""Without a first reply for so long, the status says so."""
 
 
 def check_dialogues(settings: DialogueSettings, budget: BudgetSettings = NO_BUDGET) -> None:
@@ -66,9 +69,9 @@ def parse_time(text: str) -> float:
     return float(matched[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[matched[2]]
 
 
-def load_one_domain(source: str) -> tuple[list[Task], Domain]:
+def load_one_domain(source: str, limit: int | None = None) -> tuple[list[Task], Domain]:
     """The tasks of a source and their domain, which the prompts depend on."""
-    tasks = list(load_tasks(source).values())
+    tasks = list(load_tasks(source, limit).values())
     return tasks, only_domain(tasks, source)
 
 
@@ -96,7 +99,7 @@ async def run_rollout(
     reporter: Reporter = SILENT,
 ) -> "Summary":
     """Run the dialogues that `output` lacks on the tasks of `source`."""
-    tasks, domain = load_one_domain(source)
+    tasks, domain = load_one_domain(source, settings.limit)
     meter = Meter()
     async with Models(_endpoint_options(settings), meter) as models:
         sides, config = _build(settings, budget, domain, tasks, models, output / SCREENSHOTS)
@@ -265,6 +268,23 @@ class Status:
     def seconds(self) -> float:
         """Since the run began."""
         return self.clock() - self.started
+
+    @property
+    def share(self) -> float:
+        """How much is done; a dialogue that is open counts by its turns, as far as those of others can tell."""
+        progress = self.progress
+        ended = progress.finished + progress.failed
+        usual = progress.turns_of_ended / ended if ended else TURN_LIMIT
+        begun = min((progress.turns - progress.turns_of_ended) / max(usual, 1.0), 0.9 * progress.open)
+        return min(1.0, (self.before + ended + begun) / max(self.total, 1))
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing goes on, as far as an endpoint is the reason."""
+        meter = self.meter
+        if not meter.trouble and meter.asked and not meter.requests and self.seconds >= SILENT_SECONDS:
+            return f"no reply from {meter.asked} yet"
+        return meter.trouble
 
 
 @dataclass

@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,14 @@ from sweetrl.types import Episode, Task, Verdict, digest
 class Answers:
     """The episodes to score, read twice: once to see that all of them are sound, once to score them."""
 
-    def __init__(self, tasks: dict[str, Task], answers: Path | None, episodes: Path | None) -> None:
+    def __init__(
+        self, tasks: dict[str, Task], answers: Path | None, episodes: Path | None, limit: int | None = None
+    ) -> None:
+        """With a `limit`, those on the first so many tasks."""
         if (answers is None) == (episodes is None):
             raise UsageError("give either --answers or --episodes")
         self.tasks = tasks
+        self._wanted = set(islice(tasks, limit))
         self._answers = answers
         self._episodes = episodes
 
@@ -40,7 +45,8 @@ class Answers:
             assert self._episodes is not None
             episodes = read_episodes(self._episodes, self.tasks.values())
         for episode in episodes:
-            yield self.tasks[episode.task_id], episode
+            if episode.task_id in self._wanted:
+                yield self.tasks[episode.task_id], episode
 
     def validate(self) -> tuple[int, Domain]:
         """Read everything once; how many there are, and of which domain. Nothing is written before this."""
@@ -52,6 +58,8 @@ class Answers:
         if len(domains) > 1:
             both = " and ".join(sorted(domains))
             raise UsageError(f"{both} answers are scored one after the other; split the file")
+        if not domains:
+            raise UsageError(f"no answer is on the first {len(self._wanted)} tasks; raise --limit")
         return len(seen), find_domain(domains.pop())
 
 

@@ -41,7 +41,7 @@ class LocalModel:
         self, path: str, *, name: str, max_batch: int | None = None, prefix_bytes: int = PREFIX_BYTES
     ) -> None:
         """Load the folder or hub model `path`; at most `max_batch` samples are drawn at the same time."""
-        self._name = name
+        self.name = name
         try:
             self._tokenizer = ChatTokenizer(path)
             self._network = Network(path)
@@ -50,11 +50,6 @@ class LocalModel:
             raise UsageError(f"hf:{path}: cannot load a language model from there: {reason}") from error
         rows = max_batch or (TINY_BATCH if self._network.weights < TINY else BATCH)
         self._engine = Engine(self._network, self._tokenizer, max_batch=rows, prefix_bytes=prefix_bytes)
-
-    @property
-    def name(self) -> str:
-        """The specification it was made from."""
-        return self._name
 
     @property
     def counters(self) -> Counters:

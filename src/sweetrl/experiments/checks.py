@@ -1,0 +1,319 @@
+"""What can be checked of an experiment before its first stage, so that hours are not lost on a name.
+
+Tasks, files, models, prompts, packages, endpoints, disk space and learning rates. What stages of the plan write is not
+looked for.
+"""
+
+import importlib.util
+import os
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
+from sweetrl.domains.prompt_files import read_prompt
+from sweetrl.domains.registry import all_domains, find_domain
+from sweetrl.domains.sources import load_tasks
+from sweetrl.errors import SweetError, installing
+from sweetrl.experiments.model_size import is_hub_name, is_on_this_machine, parameters_of
+from sweetrl.experiments.pipeline import VALUES, Stage
+from sweetrl.learning.algorithms import default_settings
+from sweetrl.models.scripted import script_named
+from sweetrl.models.shipped import located
+from sweetrl.models.specification import EndpointUrl, parse_spec, trainable
+from sweetrl.settings import CriticSettings, Recipe, ServerSettings, TrainSettings
+from sweetrl.types import Task
+
+ENDPOINT_SECONDS = 5.0
+"""How long an endpoint has to answer."""
+GIB = 1 << 30
+LEAST_FREE = GIB
+"""Bytes that a run needs on its disk, whatever it trains."""
+PACKAGES = {"train": "torch", "serve": "aiohttp", "browser": "playwright"}
+"""A package of each extra that stages may need."""
+FAR = 30.0
+"""A learning rate that differs by this factor from what is usual is worth a look; for adapters by ten times that."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that would stop a stage, or make it worthless."""
+
+    text: str
+    fatal: bool = True
+    """Otherwise it is a warning."""
+
+
+def check(
+    planned: Sequence[Stage],
+    recipes: Sequence[Recipe],
+    servers: Sequence[ServerSettings] = (),
+    *,
+    endpoints: bool = True,
+) -> list[Problem]:
+    """All problems of a plan, each once. Without `endpoints` no server is asked."""
+    written = {str(path) for stage in planned for path in stage.writes}
+    served = {urlsplit(server.ready).netloc for server in servers}
+    distinct = {msgspec.json.encode(recipe): recipe for recipe in recipes}
+    known = _Known(written, served, cache(load_tasks), cache(_no_answer) if endpoints else lambda _: "")
+    found = [problem for recipe in distinct.values() for problem in _Checker(recipe, known).problems()]
+    return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the checks of all recipes share."""
+
+    written: set[str]
+    """What stages of the plan write."""
+    served: set[str]
+    """Hosts of servers that the run starts itself."""
+    load: Callable[[str], dict[str, Task]]
+    ask: Callable[[EndpointUrl], str]
+    """Why an endpoint gives no answer; empty if it does."""
+
+
+class _Checker:
+    """The checks of one recipe."""
+
+    def __init__(self, recipe: Recipe, known: _Known) -> None:
+        self._recipe = recipe
+        self._known = known
+
+    def problems(self) -> Iterator[Problem]:
+        """Those of the data first, then those of who works with it."""
+        yield from self._of_data()
+        yield from self._of_prompts()
+        yield from self._of_players()
+        yield from self._of_training()
+        yield from self._of_extras()
+        yield from self._of_disk()
+
+    # -------- tasks and dialogues
+
+    def _of_data(self) -> Iterator[Problem]:
+        recipe = self._recipe
+        sources = {"tasks.train": recipe.tasks.train, "tasks.test": recipe.tasks.test}
+        known: dict[str, dict[str, Task]] = {}
+        for key, source in sources.items():
+            try:
+                known[key] = {} if source is None else self._known.load(source)
+            except SweetError as error:
+                yield Problem(f"{key}: {error}")
+        for key, tasks in known.items():
+            others = {task.domain for task in tasks.values()} - {recipe.domain}
+            if others:
+                yield Problem(f'{key}: has {", ".join(sorted(others))} tasks, but domain = "{recipe.domain}"')
+        both = known.get("tasks.train", {}).keys() & known.get("tasks.test", {}).keys()
+        if both:
+            yield Problem(
+                f"tasks.test: {len(both)} tasks are in tasks.train too; the result will not be about unseen tasks",
+                fatal=False,
+            )
+        if recipe.episodes is not None and not self._is_there(recipe.episodes):
+            yield Problem(f"episodes: {recipe.episodes}: no such file")
+        yield from self._of_script(
+            list({**known.get("tasks.train", {}), **known.get("tasks.test", {})}.values())
+        )
+
+    def _is_there(self, path: str) -> bool:
+        return path in self._known.written or Path(path).exists()
+
+    def _of_script(self, tasks: list[Task]) -> Iterator[Problem]:
+        """Whether a scripted collaborator can play these tasks."""
+        player = model_settings(self._recipe.collaborator)
+
+        def refuse() -> None:
+            scripted_collaborator(player, find_domain(self._recipe.domain), tasks)
+
+        if not any(task.domain != self._recipe.domain for task in tasks):
+            yield from _raised("collaborator.model", refuse)
+
+    def _of_prompts(self) -> Iterator[Problem]:
+        recipe = self._recipe
+        prompts = {
+            "agent.prompt": recipe.agent.prompt,
+            "collaborator.prompt": recipe.collaborator.prompt,
+            "critic.prompt": None if recipe.critic is None else recipe.critic.prompt,
+            "candidates.critic_prompt": recipe.candidates.critic_prompt,
+            "candidates.judge_prompt": recipe.candidates.judge_prompt,
+        }
+        for key, prompt in prompts.items():
+            if prompt is not None:
+                yield from _raised(key, partial(read_prompt, Path(prompt)))
+
+    # -------- models
+
+    def _of_players(self) -> Iterator[Problem]:
+        recipe, domain = self._recipe, find_domain(self._recipe.domain)
+        if recipe.agent.model not in domain.agents:
+            yield from self._of_model("agent.model", recipe.agent.model)
+        name = recipe.collaborator.model
+        if name.startswith(REPLAY):
+            if not self._is_there(name.removeprefix(REPLAY)):
+                yield Problem(f"collaborator.model: {name.removeprefix(REPLAY)}: no such file")
+        elif not any(name in each.collaborators for each in all_domains()):
+            yield from self._of_model("collaborator.model", name)
+        if recipe.evaluation.agent is not None:
+            yield from self._of_model("evaluation.agent", recipe.evaluation.agent)
+        if recipe.candidates.critic is not None:
+            yield from self._of_critic(recipe.candidates.critic)
+
+    def _of_critic(self, name: str) -> Iterator[Problem]:
+        key, kind, rest = "candidates.critic", *name.partition(":")[::2]
+        if kind in ("judge", "zero"):
+            yield from self._of_model(key, rest)
+        elif name.startswith(VALUES) or kind in ("scripted", "length"):
+            return
+        else:
+            folder = rest if kind in ("value", "hf") else name
+            if not self._is_there(folder):
+                yield Problem(f"{key}: {folder}: no such folder of a critic")
+
+    def _of_model(self, key: str, name: str) -> Iterator[Problem]:
+        try:
+            spec = parse_spec(name)
+        except SweetError as error:
+            yield Problem(f"{key}: {error}")
+            return
+        if spec.url is not None:
+            yield from self._of_endpoint(key, spec.url)
+        elif spec.kind == "scripted":
+            yield from _raised(key, partial(script_named, spec.model))
+        else:
+            yield from self._of_folder(key, spec.model)
+
+    def _of_endpoint(self, key: str, url: EndpointUrl) -> Iterator[Problem]:
+        yield from _raised(key, url.key)
+        ours = urlsplit(url.base).netloc in self._known.served
+        if not ours and not url.official and (reason := self._known.ask(url)):
+            yield Problem(f"{key}: no connection to {url.shown}: {reason}; start the server first")
+
+    def _of_folder(self, key: str, name: str) -> Iterator[Problem]:
+        folder = Path(located(name)).expanduser()
+        if name in self._known.written:
+            return
+        if folder.is_dir():
+            if not (folder / "config.json").is_file():
+                yield Problem(
+                    f"{key}: {name}: has no config.json, so it is no folder of a Hugging Face model"
+                )
+        elif not is_hub_name(name):
+            yield Problem(f"{key}: {name}: no such folder")
+        elif not is_on_this_machine(name):
+            offline = bool(os.environ.get("HF_HUB_OFFLINE"))
+            why = "and HF_HUB_OFFLINE forbids to fetch it" if offline else "and will be fetched from the hub"
+            yield Problem(f"{key}: {name}: is not on this machine, {why}", fatal=offline)
+
+    # -------- training
+
+    @cached_property
+    def _trained(self) -> dict[str, tuple[TrainSettings | CriticSettings, str]]:
+        """What is trained, by section: the settings and the algorithm."""
+        recipe = self._recipe
+        sections: dict[str, tuple[TrainSettings | CriticSettings | None, str]] = {
+            "critic": (recipe.critic, "critic"),
+            "policy": (None if recipe.algorithm == "none" else recipe.policy, recipe.algorithm),
+        }
+        return {key: (settings, name) for key, (settings, name) in sections.items() if settings is not None}
+
+    def _of_training(self) -> Iterator[Problem]:
+        for section, (settings, algorithm) in self._trained.items():
+            try:
+                model = trainable(settings.model)
+            except SweetError as error:
+                yield Problem(f"{section}.model: {error}")
+                continue
+            yield from self._of_folder(f"{section}.model", model)
+            yield from self._of_rate(section, settings, algorithm)
+
+    def _of_rate(
+        self, section: str, settings: TrainSettings | CriticSettings, algorithm: str
+    ) -> Iterator[Problem]:
+        size = parameters_of(trainable(settings.model)) or self._recipe.estimate.parameters
+        rate = settings.learning_rate or default_settings(algorithm).learning_rate
+        if size is None:
+            return
+        usual, far = usual_rate(size, adapters=settings.lora_rank is not None)
+        if not usual / far <= rate <= usual * far:
+            given = "" if settings.learning_rate else " (the default)"
+            much = "low" if rate < usual else "high"
+            yield Problem(
+                f"{section}.learning_rate: {rate:g}{given} is very {much} for a model of {_count(size)} parameters; "
+                f"about {usual:.0e} is usual",
+                fatal=False,
+            )
+
+    # -------- the machine
+
+    def _of_extras(self) -> Iterator[Problem]:
+        recipe = self._recipe
+        names = [recipe.agent.model, recipe.collaborator.model, recipe.candidates.critic or ""]
+        remote = [name for name in names if "openai:" in name]
+        needed = {"train": bool(self._trained) or any("hf:" in name or name == "mini" for name in names)}
+        needed["serve"] = bool(remote)
+        needed["browser"] = find_domain(recipe.domain).pictures is not None
+        for extra, wanted in needed.items():
+            if wanted and importlib.util.find_spec(PACKAGES[extra]) is None:
+                yield Problem(f"the package {PACKAGES[extra]} is missing: {installing(extra)}")
+
+    def _of_disk(self) -> Iterator[Problem]:
+        folder = _existing(Path(self._recipe.output))
+        free = shutil.disk_usage(folder).free
+        needed = LEAST_FREE + sum(self._weights(settings) for settings, _ in self._trained.values())
+        if free < needed:
+            yield Problem(
+                f"{folder}: {free / GIB:.1f} GiB are free, and the run needs about {needed / GIB:.1f}"
+            )
+
+    def _weights(self, settings: TrainSettings | CriticSettings) -> int:
+        """Bytes of a trained model, and as many for a checkpoint of it: 2 for each parameter."""
+        size = parameters_of(settings.model.removeprefix("hf:")) or self._recipe.estimate.parameters or 0
+        return round(4 * size)
+
+
+def usual_rate(parameters: float, *, adapters: bool = False) -> tuple[float, float]:
+    """A usual learning rate for a model of this size, and by which factor others may well differ from it.
+
+    Through what works for the tiny model that ships (1e-3 at a million parameters) and the paper's for 8 billion.
+    """
+    rate = 2e-7 * (8e9 / parameters) ** 0.95
+    return (50 * rate, 10 * FAR) if adapters else (rate, FAR)
+
+
+def _count(parameters: float) -> str:
+    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if parameters >= size:
+            return f"{parameters / size:.3g} {unit}"
+    return f"{parameters:.0f}"
+
+
+def _raised(key: str, action: Callable[[], object]) -> Iterator[Problem]:
+    try:
+        action()
+    except SweetError as error:
+        yield Problem(f"{key}: {error}")
+
+
+def _no_answer(url: EndpointUrl) -> str:
+    """Why a server gives no answer; empty if it gives any."""
+    try:
+        urllib.request.urlopen(url.at("/models"), timeout=ENDPOINT_SECONDS).close()  # noqa: S310  http or https
+    except urllib.error.HTTPError:
+        return ""
+    except (OSError, ValueError) as error:
+        return str(getattr(error, "reason", error)) or type(error).__name__
+    return ""
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that is there."""
+    path = path.absolute()
+    return next(each for each in (path, *path.parents) if each.exists())

@@ -1,0 +1,54 @@
+"""Models on this machine, looked at without loading them: whether they are there, and how large they are."""
+
+import json
+import math
+import re
+import struct
+from functools import cache
+from pathlib import Path
+
+from sweetrl.models.shipped import located
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+
+
+def is_hub_name(name: str) -> bool:
+    """Whether a name can be one on the Hugging Face hub: `NAME` or `OWNER/NAME`, and no path."""
+    return re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?", name) is not None
+
+
+def is_on_this_machine(name: str) -> bool:
+    """Whether the hub's cache has a model; True if the hub's library is missing, which is said elsewhere."""
+    try:
+        from huggingface_hub import try_to_load_from_cache
+    except ImportError:
+        return True
+    return is_hub_name(name) and isinstance(try_to_load_from_cache(name, CONFIG), str)
+
+
+@cache
+def parameters_of(name: str) -> int | None:
+    """How many parameters a model has, by the headers of its files; None if they are not here."""
+    folder = Path(located(name)).expanduser()
+    files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else _cached(name)
+    try:
+        return sum(map(_parameters_in, files)) or None
+    except (OSError, ValueError, struct.error):
+        return None
+
+
+def _cached(name: str) -> list[Path]:
+    try:
+        from huggingface_hub import try_to_load_from_cache
+    except ImportError:
+        return []
+    found = try_to_load_from_cache(name, WEIGHTS) if is_hub_name(name) else None
+    return [Path(found)] if isinstance(found, str) else []
+
+
+def _parameters_in(path: Path) -> int:
+    """The sizes of all tensors that the header of a safetensors file lists."""
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(min(length, 100_000_000)))
+    return sum(math.prod(each["shape"]) for name, each in header.items() if name != "__metadata__")
