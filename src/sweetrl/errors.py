@@ -4,6 +4,7 @@
     ├── UsageError           the caller can mend it: one line, exit code 2
     │   ├── ConfigError      an option or a recipe says something impossible
     │   ├── DataError        a file holds something else than it should; names file and line
+    │   ├── EndpointDown     nobody answers where a model should be; the run stops, and can be resumed
     │   └── MissingExtra     an optional dependency is not installed
     ├── StageError           one item failed through no fault of the agent; recorded as a `Failure`
     │   ├── ModelError       a language model or its endpoint
@@ -60,6 +61,12 @@ def installing(extra: str) -> str:
         return f"pip install 'sweetrl[{extra}]'"
     own = (checkout / ".venv").is_dir()
     return f"{'.venv/bin/' if own else ''}pip install -e '.[{extra}]'"
+
+
+class EndpointDown(UsageError):  # noqa: N818  the name says it all
+    """No connection to a model's server for so long that waiting is pointless. What is done is kept."""
+
+    kind = "connection"
 
 
 @contextmanager

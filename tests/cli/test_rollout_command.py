@@ -277,6 +277,34 @@ def test_an_endpoint_that_is_down_fails_each_dialogue_and_a_later_run_completes_
     assert episodes_in(tmp_path / "run") == episodes_in(tmp_path / "calm")
 
 
+def test_a_server_that_dies_stops_the_run_which_resumes_with_the_same_dialogues(
+    sweetrl: Sweetrl, tasks: Path, tmp_path: Path
+) -> None:
+    """What had ended is kept, the open dialogue has failed, the others have not begun."""
+
+    def dying(body: dict[str, Any], sample: int) -> str:
+        if len(mortal.asked) > 12:
+            mortal._server.close()
+            raise ConnectionError
+        return reply(body, sample)
+
+    rollout = ("rollout", "--tasks", tasks, "--concurrency", 1, "--patience", 0.2, "-o")
+    with in_thread(HostileServer(reply=dying)) as mortal:
+        players = model_on(mortal)
+        down = sweetrl(*rollout, tmp_path / "run", *players)
+    assert down.code == 2
+    assert "no connection" in down.err
+    assert down.err.rstrip().endswith("start the server and rerun the same command to resume")
+    endings = [each.ending for each in episodes_in(tmp_path / "run").values()]
+    assert endings.count(Ending.FAILED) == 1
+    assert 1 < len(endings) < 6
+
+    with in_thread(HostileServer(reply=reply, listen=mortal.port)):
+        assert sweetrl(*rollout, tmp_path / "run", *players).code == 0
+        assert sweetrl(*rollout, tmp_path / "calm", *players).code == 0
+    assert episodes_in(tmp_path / "run") == episodes_in(tmp_path / "calm")
+
+
 def test_a_port_where_nobody_listens_is_named(sweetrl: Sweetrl, tasks: Path, tmp_path: Path) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))

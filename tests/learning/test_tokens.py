@@ -171,6 +171,24 @@ def test_a_dialogue_without_thoughts_is_one_sequence_where_the_template_only_app
     assert sorted(set(sequence.turns)) == [NO_TURN, 0, 1, 2]
 
 
+@pytest.mark.parametrize("template", STABLE)
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_dialogue_can_be_continued_token_by_token(template: str, finished: bool) -> None:
+    encoding = encoder(template)
+    output = encoding.turn([Message(Role.USER, "Write it.")], "Which items?").ids
+    drawn = output if finished else output[:-1]
+    expected = prompt(
+        encoding.tokenizer, None, "Write it.", [Turn("Which items?", "Which items?", Reply("All."))]
+    )
+    assert encoding.ends_turn(drawn) is finished
+    assert drawn + encoding.between_turns("All.", finished=finished) == expected
+
+
+def test_a_template_that_rewrites_what_was_said_cannot_be_continued_token_by_token() -> None:
+    with pytest.raises(UsageError, match="does not append a reply"):
+        encoder("reorders").between_turns("All of them.")
+
+
 @pytest.mark.parametrize("template", [name for name in TEMPLATES if name not in STABLE])
 def test_turns_have_sequences_of_their_own_where_the_template_changes_what_came_before(template: str) -> None:
     dialogue = [Turn("a", "a", Reply("b")), Turn("c", "c", Reply("d"))]

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from models.hostile_server import FAULT_TEXT, TRANSIENT, HostileServer, Trouble, in_thread
-from sweetrl.errors import ModelError, NoReplyError
+from sweetrl.errors import EndpointDown, ModelError, NoReplyError
 from sweetrl.models import EndpointOptions, Endpoints, Meter, Price, open_model
 from sweetrl.models.openai import OpenAIModel, _shares
 from sweetrl.models.server import headers_for
@@ -292,6 +292,28 @@ def test_a_server_that_is_not_there_is_a_connection_error() -> None:
     with pytest.raises(ModelError, match=r"3 attempts") as caught:
         run_with(server, after_the_end, options)
     assert caught.value.kind == "connection"
+
+
+def test_a_server_that_stays_away_is_down_and_says_how_to_go_on() -> None:
+    server = HostileServer()
+
+    async def after_the_end(model: OpenAIModel) -> list[Completion]:
+        await server.__aexit__()
+        return await ask(model)
+
+    options = EndpointOptions(first_backoff=0.001, attempts=1_000_000, patience=0.2)
+    with pytest.raises(
+        EndpointDown, match=r"no connection: .* for 0\.2 s; start the server and rerun"
+    ) as caught:
+        run_with(server, after_the_end, options)
+    assert server.url in str(caught.value)
+
+
+def test_a_server_that_answers_with_errors_is_not_down() -> None:
+    options = EndpointOptions(first_backoff=0.05, max_backoff=0.05, attempts=8, patience=0.1)
+    server = HostileServer(rate=1.0, troubles=[Trouble.SERVER_ERROR, Trouble.RESET])
+    with pytest.raises(ModelError, match="8 attempts"):
+        run_with(server, ask, options)
 
 
 def test_a_server_that_comes_back_is_used_again() -> None:

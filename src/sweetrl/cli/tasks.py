@@ -19,6 +19,7 @@ from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.options import LimitOption
+from sweetrl.cli.write_tasks import write
 from sweetrl.domains.registry import all_domains, domain_of, find_domain
 from sweetrl.domains.scoring import Defect
 from sweetrl.domains.sources import load_tasks, read_tasks
@@ -254,3 +255,6 @@ def _secret_panel(title: str, code: str, language: str) -> RenderableType:
 
 def _shown(text: str) -> str:
     return console.printable(text, keep="\n\t")
+
+
+app.command()(write)

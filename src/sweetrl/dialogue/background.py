@@ -38,6 +38,12 @@ def run_in_background(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+async def await_in_background(work: Coroutine[Any, Any, T]) -> T:
+    """`run_in_background` for code that awaits, in whatever loop: that loop goes on in the meantime."""
+    loop, _ = _background(os.getpid())
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
 class Closable(Protocol):
     """What must be released in the end."""
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from sweetrl.errors import ModelError, NoReplyError, StageError, UsageError, WordsError
+from sweetrl.errors import EndpointDown, ModelError, NoReplyError, StageError, UsageError, WordsError
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.types import Message, Reply, Role, Task
 
@@ -38,7 +38,7 @@ _OWN_OUTPUT = ("no_content", "reply_filtered")
 
 def cause(error: BaseException) -> str:
     """One word for why something failed."""
-    return error.kind if isinstance(error, ModelError | WordsError) else type(error).__name__
+    return error.kind if isinstance(error, EndpointDown | ModelError | WordsError) else type(error).__name__
 
 
 async def reply_or_excuse(

@@ -16,7 +16,7 @@ from sweetrl.dialogue.blame import NEUTRAL, ask_fairly, sample_or_blame
 from sweetrl.dialogue.budget import Budget
 from sweetrl.dialogue.dialogue import Dialogue
 from sweetrl.dialogue.rules import Rules
-from sweetrl.errors import ConfigError, StageError, UsageError, WordsError
+from sweetrl.errors import ConfigError, EndpointDown, StageError, UsageError, WordsError
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.types import Ending, Episode, Message, Task, Turn, episode_id
 
@@ -65,6 +65,8 @@ class Progress:
     """Those of `turns` that belong to finished and failed dialogues."""
     stopped: str | None = None
     """Why dialogues are left over, if some are."""
+    down: EndpointDown | None = None
+    """The server that cannot be reached any more, if one cannot: no dialogue is opened then."""
 
     def turns_ahead(self) -> float:
         """How many more turns it takes to finish the open dialogues and another one, by the mean so far."""
@@ -124,7 +126,8 @@ async def roll_out(
     `skip` tells by id which episodes exist already. Once `stop` is set, no dialogue is opened any more and
     the open ones finish; to drop those as well, close the generator or cancel the task that reads it. A
     `budget` stops opening when another dialogue would hardly fit, and drops what is still open when it is
-    spent. In both cases `progress.stopped` says why.
+    spent. In both cases `progress.stopped` says why. When a server is down, the open dialogues fail, those that
+    are left are not opened, and `EndpointDown` is raised after the last of them.
     """
     if attempts < 1:
         raise ConfigError(f"attempts ({attempts}) must be at least 1")
@@ -189,6 +192,8 @@ async def hold_dialogues(
                     yield opening, episode
     finally:
         await _cancel(running)
+    if progress.down is not None:
+        raise progress.down
     if progress.dropped or next(openings, None):
         progress.stopped = _reason(table)
 
@@ -207,6 +212,8 @@ def _may_open(table: _Table) -> bool:
     if table.stop is not None and table.stop.is_set():
         return False
     progress, budget = table.progress, table.budget
+    if progress.down is not None:
+        return False
     if budget is None:
         return True
     return budget.exhausted() is None and budget.affords(progress.turns_ahead(), turns_done=progress.turns)
@@ -263,6 +270,10 @@ class _Running:
                 if self._dialogue.conclusion is not None:
                     return self._dialogue.episode
             return None
+        except EndpointDown as error:
+            # This dialogue has failed, as others that are open will; those that have ended are kept.
+            self._table.progress.down = error
+            return self._dialogue.fail(self._speaker, error)
         except UsageError:
             raise
         except StageError as error:

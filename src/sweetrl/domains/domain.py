@@ -105,6 +105,18 @@ class Pictures:
     privileged_prompt: Prompt
 
 
+@dataclass(frozen=True, kw_only=True)
+class TaskWriter:
+    """How a language model writes tasks of a domain."""
+
+    prompt: Prompt
+    """Its one field is `inspiration`: a topic, or a piece of somebody's code or text."""
+    read: Callable[[str], tuple[str, Secret]]
+    """A model's reply -> request and secret; a `ValueError` says in a few words what is wrong with it."""
+    normal_form: Callable[[Any], str]
+    """A secret -> a text that is the same for secrets which differ in nothing that matters."""
+
+
 Generator = Callable[[str, int, int], Iterator[Task]]
 """(split, count, seed) -> tasks; the same arguments give the same tasks."""
 Opinion = Callable[[Task, Sequence[Message], str], float]
@@ -163,6 +175,8 @@ class Domain:
     """Tasks from a seed, by name."""
     turn_limits: Mapping[str, int] = field(default_factory=dict)
     """How often the agent may speak on generated tasks, by generator, where that is not 10."""
+    writer: TaskWriter | None = None
+    """For tasks written by a language model."""
     parse_line: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
     """A line of a format of one's own as fields of a task; `LookupError`, `TypeError`, `ValueError` refuse it."""
     published_line: Callable[[Task], bytes] | None = None

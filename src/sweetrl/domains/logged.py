@@ -61,7 +61,7 @@ def _pairs(
     if tasks is None:
         yield from read_dialogues(path, outcome_field, without_tasks=True)
     else:
-        yield from ((tasks[episode.task_id], episode) for episode in distinct_episodes(path, tasks.values()))
+        yield from ((tasks[episode.task_id], episode) for episode in distinct_episodes(path, tasks))
 
 
 def _label(episode: Episode, number: int) -> str:

@@ -9,22 +9,18 @@ The rules are those of `sweetrl rollout`. The scorer's breakdown is raised, not 
 """
 
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from typing import Any
 
-from sweetrl.api import load_collaborator, load_tasks, open_scorer
-from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.dialogue import Dialogue
 from sweetrl.dialogue.rules import Conclusion, Rules
-from sweetrl.errors import MissingExtra, StageError, UsageError
+from sweetrl.errors import needs_extra
+from sweetrl.integrations.benchmark import Benchmark
 from sweetrl.protocols import Collaborator, Scorer
-from sweetrl.types import Ending, Episode, Task, Turn, Verdict
+from sweetrl.types import Ending, Task, Turn
 
-try:
+with needs_extra("the Gymnasium environment", "gym"):
     import gymnasium
     from gymnasium import spaces
-except ModuleNotFoundError as error:
-    raise MissingExtra("the Gymnasium environment", "gym") from error
 
 ENV_ID = "sweetrl/ColBench-v0"
 MAX_ACTION = 1 << 16
@@ -68,20 +64,11 @@ class ColBenchEnv(gymnasium.Env[str, str]):
 
         Tasks and collaborator may be given by name, as on the command line. Without a `scorer`, the one of the tasks.
         """
-        self._tasks = load_tasks(tasks)
-        if not self._tasks:
-            raise UsageError("the environment needs at least one task")
-        if isinstance(collaborator, str):
-            collaborator = load_collaborator(collaborator, self._tasks)
-        self._collaborator = collaborator
-        self._scorer = scorer
-        self._opened = AsyncExitStack()
+        self._benchmark = Benchmark(tasks, collaborator, scorer, rules=rules, agent=agent_name)
         self.action_space = AnyText(MAX_ACTION)
         self.observation_space = AnyText(MAX_OBSERVATION)
         self.render_mode = render_mode
-        self._rules = rules or Rules()
-        self._agent_name = agent_name
-        self._task = self._tasks[0]
+        self._task = self._benchmark.tasks[0]
         self._seed = self._attempt = 0
         self._dialogue: Dialogue | None = None
 
@@ -120,48 +107,27 @@ class ColBenchEnv(gymnasium.Env[str, str]):
 
     def close(self) -> None:
         """Close the scorer, if none was given; one that was given stays the caller's, as does the collaborator."""
-        run_in_background(self._opened.aclose())
+        self._benchmark.close()
 
     def _chosen(self, options: dict[str, Any]) -> Task:
-        drawn = self._tasks[int(self.np_random.integers(len(self._tasks)))]
-        wanted = options.get("task_id", drawn.id)
-        for task in self._tasks:
-            if task.id == wanted:
-                return task
-        raise UsageError(f"no task has the id {wanted!r}; the first one is {self._tasks[0].id!r}")
+        tasks = self._benchmark.tasks
+        drawn = tasks[int(self.np_random.integers(len(tasks)))]
+        return self._benchmark.task(options.get("task_id", drawn.id))
 
     def _open(self, past: Sequence[Turn] = ()) -> Dialogue:
         """The dialogue that `reset` chose, after these turns."""
-        return Dialogue(
-            self._task,
-            self._collaborator,
-            rules=self._rules,
-            seed=self._seed,
-            attempt=self._attempt,
-            agent=self._agent_name,
-            past=past,
-        )
+        return self._benchmark.open(self._task.id, seed=self._seed, attempt=self._attempt, past=past)
 
     def _end(self, dialogue: Dialogue) -> tuple[str, float, bool, bool, dict[str, Any]]:
         episode = dialogue.episode
         try:
-            verdict = self._scored(episode)
+            verdict = self._benchmark.score_sync(episode)
         except BaseException:
             self._dialogue = self._open(past=dialogue.turns[:-1])
             raise
         answered = episode.ending is Ending.ANSWERED
         info = self._info(dialogue) | {"episode": episode, "verdict": verdict}
         return _observation(dialogue), verdict.reward or 0.0, answered, not answered, info
-
-    def _scored(self, episode: Episode) -> Verdict:
-        if self._scorer is None:
-            scoring = open_scorer(self._tasks, workers=1)
-            self._scorer = run_in_background(self._opened.enter_async_context(scoring))
-        verdict = run_in_background(self._scorer.score(self._task, episode))
-        if verdict.reward is None:
-            why = verdict.failure.message if verdict.failure else "the scorer gave no reason"
-            raise StageError(f"the answer could not be scored: {why}")
-        return verdict
 
     def _info(self, dialogue: Dialogue) -> dict[str, Any]:
         messages = [{"role": str(message.role), "content": message.text} for message in dialogue.history]

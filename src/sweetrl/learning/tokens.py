@@ -161,6 +161,28 @@ class DialogueEncoder:
         # Of nothing at all the end is what is left to learn from.
         return said if said and isinstance(text, Unfinished) else said + self._closing
 
+    def ends_turn(self, ids: Sequence[int]) -> bool:
+        """Whether generated tokens end with the end of a turn, and not because there may be no more of them."""
+        return bool(self._closing) and list(ids[-1:]) == self._closing
+
+    def between_turns(self, reply: str, *, finished: bool = True) -> list[int]:
+        """What comes between two outputs in a dialogue that is generated token by token: the reply in its template.
+
+        An output that is not `finished` still lacks its end-of-turn token, which is then the first of these.
+        """
+        chat = [Message(Role.USER, _PROBES[0]), Message(Role.ASSISTANT, _PROBES[0])]
+        before = self._ids(self._render(chat, prompt=False))
+        after = self._ids(self._render([*chat, Message(Role.USER, reply)], prompt=True))
+        ended = len(before)
+        while ended and before[ended - 1 : ended] != self._closing:
+            ended -= 1
+        if not ended or after[:ended] != before[:ended]:
+            raise UsageError(
+                f"{self.tokenizer.name_or_path}: the chat template does not append a reply to what was said before; "
+                f"dialogues cannot be generated token by token with it"
+            )
+        return after[ended:] if finished else after[ended - 1 :]
+
     def _fitting_prompt(
         self, messages: Sequence[Message], *, room: int, name: str, turn: int
     ) -> tuple[list[int], int]:

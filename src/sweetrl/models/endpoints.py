@@ -20,6 +20,8 @@ class EndpointOptions(Struct, frozen=True, kw_only=True):
     timeout: Seconds = 300.0
     """Seconds for one attempt, from the request to the last byte of the reply."""
     connect_timeout: Seconds = 15.0
+    patience: Seconds = 10.0
+    """Seconds without any connection to the server after which the run stops instead of trying on."""
     attempts: Positive = 12
     """How often a request is sent before it fails."""
     costly_attempts: Positive = 5

@@ -42,15 +42,20 @@ class Fault(Exception):  # noqa: N818  not an error yet: most are overcome by as
         final: bool = False,
         costly: bool = False,
         overload: bool = False,
+        unreachable: bool = False,
         retry_after: float | None = None,
     ) -> None:
-        """`final`: asking again is pointless. `costly`: worth a few tries only. `overload`: send less."""
+        """`final`: asking again is pointless. `costly`: worth a few tries only. `overload`: send less.
+
+        `unreachable`: nobody is there to answer, as opposed to a connection that broke.
+        """
         super().__init__(detail)
         self.kind = kind
         self.detail = detail
         self.final = final
         self.costly = costly
         self.overload = overload
+        self.unreachable = unreachable
         self.retry_after = retry_after
 
     @property
@@ -82,7 +87,7 @@ def fault_of(error: Exception) -> Fault:
 def _no_connection(error: OSError) -> Fault:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return Fault("connection", "no connection: too many are open; raise `ulimit -n`", overload=True)
-    return Fault("connection", f"no connection: {error}")
+    return Fault("connection", f"no connection: {error}", unreachable=True)
 
 
 def fault_of_status(reply: Reply) -> Fault:

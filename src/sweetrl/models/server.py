@@ -1,6 +1,7 @@
 """One OpenAI-compatible server: its connections, its concurrency limit and its retries.
 
-Retries live here and nowhere else.
+Retries live here and nowhere else. A request that fails is tried again; a server to which there is no connection at
+all for `patience` seconds is down (`EndpointDown`), and the run stops. One that is slow, or busy, is not.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from typing import TypeVar
 
 import aiohttp
 
-from sweetrl.errors import ModelError, NoReplyError, UsageError
+from sweetrl.errors import EndpointDown, ModelError, NoReplyError, UsageError
 from sweetrl.models.concurrency import AdaptiveLimiter, Slot
 from sweetrl.models.endpoints import EndpointOptions
 from sweetrl.models.faults import Fault, fault_of, fault_of_status
@@ -36,6 +37,8 @@ class Server:
         self._options = options
         self._secrets = sorted(url.secrets(), key=len, reverse=True)
         self._users = 0
+        self._unreachable_since: float | None = None
+        """When the first of the latest attempts to connect failed; None once the server has been heard of again."""
         try:
             self._transport = Transport(
                 url.at(CHAT_PATH),
@@ -71,6 +74,7 @@ class Server:
                 answer = await self._attempt(body, read)
             except Fault as fault:
                 faults.append(fault)
+                self._refuse_if_down(fault)
                 if self._is_hopeless(faults):
                     raise self._error(faults) from None
             else:
@@ -89,6 +93,7 @@ class Server:
             try:
                 async with asyncio.timeout(self._options.timeout):
                     reply = await self._transport.post(body)
+                self._unreachable_since = None
                 answer = read(_content(reply))
             except (Fault, TimeoutError, aiohttp.ClientError) as error:
                 raise self._noted(fault_of(error), slot) from None
@@ -100,7 +105,22 @@ class Server:
     def _noted(self, fault: Fault, slot: Slot) -> Fault:
         if fault.overload:
             self.limiter.pushed_back(slot)
+        if fault.unreachable and self._unreachable_since is None:
+            self._unreachable_since = asyncio.get_running_loop().time()
         return fault
+
+    def _patience_left(self) -> float:
+        """Seconds until a server that cannot be reached counts as down."""
+        since = self._unreachable_since
+        waited = 0.0 if since is None else asyncio.get_running_loop().time() - since
+        return self._options.patience - waited
+
+    def _refuse_if_down(self, fault: Fault) -> None:
+        if fault.unreachable and self._patience_left() <= 0:
+            raise EndpointDown(
+                self._presentable(f"{self.url.shown}: {fault.detail}")
+                + f", for {self._options.patience:g} s; start the server and rerun the same command to resume"
+            ) from None
 
     def _is_hopeless(self, faults: list[Fault]) -> bool:
         last = faults[-1]
@@ -116,7 +136,8 @@ class Server:
         options = self._options
         longest = min(options.max_backoff, options.first_backoff * 2.0 ** (len(faults) - 1))
         asked = min(faults[-1].retry_after or 0.0, options.max_retry_after)
-        return asked + random.uniform(0.0, longest)  # noqa: S311  not a secret
+        pause = asked + random.uniform(0.0, longest)  # noqa: S311  not a secret
+        return min(pause, max(self._patience_left(), 0.0)) if faults[-1].unreachable else pause
 
     def _error(self, faults: list[Fault]) -> ModelError:
         last = faults[-1]

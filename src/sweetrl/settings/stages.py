@@ -101,6 +101,14 @@ class DialogueSettings(Section, frozen=True, kw_only=True):
         float, Meta(ge=0.1), harmless("Time that an endpoint has for one reply.", metavar="SECONDS")
     ] = 300.0
     request_attempts: Annotated[Positive, harmless("How often a failing request is sent.")] = 12
+    patience: Annotated[
+        float,
+        Meta(ge=0.1),
+        harmless(
+            "Time without a connection to an endpoint after which the run stops, to be resumed.",
+            metavar="SECONDS",
+        ),
+    ] = 10.0
 
 
 class BudgetSettings(Section, frozen=True, kw_only=True):

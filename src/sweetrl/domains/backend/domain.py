@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from sweetrl.domains.backend.secret import BackendSecret
-from sweetrl.domains.domain import Domain, FactTracker, Labels, Prompts, SecretPart, lazily
+from sweetrl.domains.domain import Domain, FactTracker, Labels, Prompts, SecretPart, TaskWriter, lazily
 from sweetrl.domains.facts import Fact, facts_of
 from sweetrl.prompts import load
 from sweetrl.types import Task
@@ -64,6 +64,11 @@ BACKEND = Domain(
     },
     generators={MINI: lazily(f"{HERE}.mini_backend:make_tasks")},
     turn_limits={MINI: 8},
+    writer=TaskWriter(
+        prompt=load("write-backend", HERE),
+        read=lazily(f"{HERE}.writing:read_draft"),
+        normal_form=lazily(f"{HERE}.writing:normal_form"),
+    ),
     published_line=lazily("sweetrl.domains.colbench:published_line"),
     secret_parts=_parts,
     facts=_facts,

@@ -160,6 +160,7 @@ def _endpoint_options(settings: DialogueSettings) -> EndpointOptions:
     return EndpointOptions(
         timeout=settings.request_timeout,
         attempts=settings.request_attempts,
+        patience=settings.patience,
         start_concurrency=min(concurrency, EndpointOptions().start_concurrency),
         max_concurrency=concurrency,
     )
