@@ -63,7 +63,7 @@ bench: $(COMPLETE) ## side-by-side measurements, one after the other
 	set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
 
 docs: $(COMPLETE) ## write the generated pages and pictures, and build the documentation site
-	$(BIN)/python -m sweetrl.cli.reference > docs/cli.md
+	$(BIN)/python scripts/cli_reference.py > docs/cli.md
 	$(BIN)/python scripts/api_reference.py > docs/api.md
 	$(BIN)/python scripts/draw_pictures.py
 	$(BIN)/python scripts/build_site.py

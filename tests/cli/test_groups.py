@@ -1,7 +1,9 @@
 """Help: panels, an example and every default of each command; and options by their old names."""
 
+import runpy
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,9 @@ import typer
 from typer.core import TyperGroup, TyperOption
 
 from sweetrl.cli.commands import PANELS, app
-from sweetrl.cli.reference import help_pages
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+help_pages = runpy.run_path(str(SCRIPTS / "cli_reference.py"))["help_pages"]
 
 
 def leaves(command: Any, path: str) -> Iterator[tuple[str, Any]]:

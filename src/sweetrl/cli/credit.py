@@ -8,28 +8,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from sweetrl import interrupts
-from sweetrl.candidates.credit import credit_turns
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.reporting import TerminalReporter, report_tally
-from sweetrl.critics.learned import learn_credit
-from sweetrl.critics.opening import Judging, open_with_models
-from sweetrl.domains.logged import (
-    LoggedDialogue,
-    read_logged,
-    refuse_without_outcomes,
-    refuse_without_references,
-)
-from sweetrl.domains.sources import fingerprint_of_tasks, tasks_or_none
+from sweetrl.domains.logged import LoggedDialogue
 from sweetrl.errors import UsageError
 from sweetrl.evaluation.turning_points import CreditReport
-from sweetrl.experiments.stages.filling import Tally, fill, fill_at_once, open_output, opened_models
-from sweetrl.records import fingerprint, read_records, unreadable, write_atomically
+from sweetrl.experiments.stages.credit import credit_file
+from sweetrl.records import unreadable, write_atomically
 from sweetrl.report.credit_page import believed, credit_page
 from sweetrl.settings import CreditSettings
-from sweetrl.types import TokenCredit, TurnCredit, Verdict
+from sweetrl.types import TokenCredit, TurnCredit
 
 GradingPrompt = Annotated[
     Path | None,
@@ -88,28 +78,19 @@ def credit(
     target = output or Path(f"{path.stem}.credit.jsonl")
     page = target.with_suffix(".html")
     _refuse_foreign(page)
-    known = tasks_or_none(tasks)
-    found = read_logged(
-        path,
-        tasks=known,
-        verdicts=None
-        if verdicts is None
-        else {each.episode_id: each for each in read_records(verdicts, Verdict)},
-        outcome_field=settings.outcome_field,
-        success_at=settings.success_at,
-    )
-    config = {"dialogues": fingerprint(path)}
-    if known is not None:
-        config["tasks"] = fingerprint_of_tasks(known.values())
-    if settings.critic is None or learn:
-        tally, report = _learned(path, found, settings, target, config, learn=learn, quiet=quiet)
-    else:
-        judging = Judging(
-            grading=judge_prompt,
-            telling=None if settings.critic_prompt is None else Path(settings.critic_prompt),
+    if learn and settings.critic is not None:
+        raise UsageError(
+            f"--learn makes a critic of its own; leave out --learn or --critic {settings.critic}"
         )
-        tally = interrupts.run(_asked, path, found, settings, judging, target, config, quiet=quiet)
-        report = CreditReport(found, _stored(target), settings.critic)
+    tally, report = credit_file(
+        settings,
+        path,
+        target,
+        TerminalReporter(quiet=quiet),
+        source=tasks,
+        verdicts=verdicts,
+        judge_prompt=judge_prompt,
+    )
     write_atomically(page, credit_page(report).encode("utf-8", "replace"))
     if json:
         tally.extra |= _as_json(report, page)
@@ -133,60 +114,6 @@ def _refuse_foreign(page: Path) -> None:
             raise UsageError(f"{page}: exists and is not a page of sweetrl; choose another output with -o")
     except OSError as error:
         raise unreadable(page, error) from error
-
-
-def _learned(
-    path: Path,
-    found: list[LoggedDialogue],
-    settings: CreditSettings,
-    target: Path,
-    config: dict[str, str],
-    *,
-    learn: bool,
-    quiet: bool,
-) -> tuple[Tally, CreditReport]:
-    """Credit by a critic that the dialogues themselves teach."""
-    if learn and settings.critic is not None:
-        raise UsageError(
-            f"--learn makes a critic of its own; leave out --learn or --critic {settings.critic}"
-        )
-    refuse_without_outcomes(found, path, settings.outcome_field)
-    learned = learn_credit(found, settings.model, seed=settings.seed)
-    tally, reporter = Tally(target, "turns"), TerminalReporter(quiet=quiet)
-    known = {**config, "critic": learned.critic}
-    with open_output(target, TurnCredit, "credit", known, reporter) as log:
-        fill_at_once(log, learned.credit, tally, reporter)
-    return tally, CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads)
-
-
-async def _asked(
-    path: Path,
-    found: list[LoggedDialogue],
-    settings: CreditSettings,
-    judging: Judging,
-    target: Path,
-    config: dict[str, str],
-    *,
-    quiet: bool,
-) -> Tally:
-    """Credit by a critic that exists."""
-    tally, reporter = Tally(target, "turns"), TerminalReporter(quiet=quiet)
-    labels = {each.episode.id: each.label for each in found}
-    async with opened_models(tally) as models:
-        critic = open_with_models(settings.critic or "", models, judging)
-        refuse_without_references(found, path, settings.critic or "")
-        with open_output(target, TurnCredit, "credit", {**config, "critic": critic.name}, reporter) as log:
-            pairs = ((each.task, each.episode) for each in found)
-            credited = credit_turns(
-                pairs, critic, concurrency=settings.concurrency, skip=log.has, labels=labels
-            )
-            total = sum(len(each.episode.turns) for each in found)
-            await fill(log, credited, tally, reporter, total=total)
-    return tally
-
-
-def _stored(path: Path) -> list[TurnCredit]:
-    return sorted(read_records(path, TurnCredit), key=lambda each: (each.episode_id, each.turn))
 
 
 def _as_json(report: CreditReport, page: Path) -> dict[str, Any]:

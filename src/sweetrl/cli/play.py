@@ -3,11 +3,13 @@
 import select
 import socket
 import sys
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,7 +29,7 @@ from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
 from sweetrl.errors import SandboxError, StageError, UsageError
 from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.experiments.stages.rollout import open_episodes
-from sweetrl.models import FREE, EndpointOptions, Meter
+from sweetrl.models import FREE
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.types import Episode, Sampling, Task, Verdict
@@ -149,26 +151,39 @@ class _Table:
         given = {"as": self.seat, "other": self.other, "seed": self.seed}
         return given if limit == TURN_LIMIT else {**given, "turn_limit": limit}
 
+    def agent(self, task: Task, models: Models) -> Agent:
+        player, rules = ModelSettings(self.other, Sampling(), FREE), Rules(turn_limit=self.limit(task))
+        return build_agent(player, domain_of(task), rules, models, [task])[0]
+
+    def collaborator(self, task: Task, models: Models, session: BrowserSession | None) -> Collaborator:
+        player = ModelSettings(self.other, COLLABORATOR_SAMPLING, FREE)
+        return build_collaborator(player, domain_of(task), [task], models, session)[0]
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[tuple[Models, BrowserSession | None]]:
+        """What the other side may need. Nobody is shown pictures but those who can see."""
+        session = None if self.other.startswith("scripted:") else BrowserSession(self.output / SCREENSHOTS)
+        try:
+            async with Models() as models:
+                yield models, session
+        finally:
+            if session is not None:
+                await session.close()
+
 
 async def _play(table: _Table, task_id: str | None) -> None:
     tasks = load_tasks(table.source)
-    models = Models(EndpointOptions(), Meter())
-    # Nobody is shown pictures but those who can see.
-    session = None if table.other.startswith("scripted:") else BrowserSession(table.output / SCREENSHOTS)
     try:
-        with open_episodes(table.output, "play", table.config(next(iter(tasks.values())))) as log:
-            task, attempt = game.choose_task(tasks, task_id, log.has, table.source)
-            hold = _as_agent if table.seat is Seat.AGENT else _as_collaborator
-            episode, played = await hold(table, task, attempt, models, session)
-            log.append(episode.id, episode)
-            log.finish()
-        await _conclude(task, episode, played, log.path, table.source, session)
+        async with table.opened() as (models, session):
+            with open_episodes(table.output, "play", table.config(next(iter(tasks.values())))) as log:
+                task, attempt = game.choose_task(tasks, task_id, log.has, table.source)
+                hold = _as_agent if table.seat is Seat.AGENT else _as_collaborator
+                episode, played = await hold(table, task, attempt, models, session)
+                log.append(episode.id, episode)
+                log.finish()
+            await _conclude(task, episode, played, log.path, table.source, session)
     except PersonLeft:
         console.note("you left; nothing was recorded")
-    finally:
-        await models.close()
-        if session is not None:
-            await session.close()
 
 
 @dataclass(frozen=True)
@@ -184,40 +199,29 @@ async def _play_on_web(table: _Table, invited: _Invitation, listener: socket.soc
     from sweetrl.viewer.games import PlaySettings
 
     tasks = load_tasks(table.source)
-    models = Models(EndpointOptions(), Meter())
-    session = None if table.other.startswith("scripted:") else BrowserSession(table.output / SCREENSHOTS)
-    first = next(iter(tasks.values()))
-
-    def collaborator(task: Task) -> Collaborator:
-        player = ModelSettings(table.other, COLLABORATOR_SAMPLING, FREE)
-        return build_collaborator(player, domain_of(task), [task], models, session)[0]
-
-    def agent(task: Task) -> Agent:
-        player, rules = ModelSettings(table.other, Sampling(), FREE), Rules(turn_limit=table.limit(task))
-        return build_agent(player, domain_of(task), rules, models, [task])[0]
-
-    is_agent = table.seat is Seat.AGENT
-    (collaborator if is_agent else agent)(first)  # a wrong name is told before anybody is invited
-    settings = PlaySettings(
-        tasks=tasks,
-        source=table.source,
-        output=table.output,
-        config=table.config(first),
-        collaborator=collaborator if is_agent else None,
-        agent=None if is_agent else agent,
-        players=invited.players,
-        consent=invited.consent,
-        ask_name=invited.ask_name,
-        turn_limit=table.turn_limit,
-        seed=table.seed,
-        session=session,
-    )
-    try:
+    first, is_agent = next(iter(tasks.values())), table.seat is Seat.AGENT
+    async with table.opened() as (models, session):
+        seats: dict[str, Any] = (
+            {"collaborator": partial(table.collaborator, models=models, session=session)}
+            if is_agent
+            else {"agent": partial(table.agent, models=models)}
+        )
+        for other in seats.values():
+            other(first)  # a wrong name is told before anybody is invited
+        settings = PlaySettings(
+            tasks=tasks,
+            source=table.source,
+            output=table.output,
+            config=table.config(first),
+            players=invited.players,
+            consent=invited.consent,
+            ask_name=invited.ask_name,
+            turn_limit=table.turn_limit,
+            seed=table.seed,
+            session=session,
+            **seats,
+        )
         await server.serve_games(settings, listener, host, _show_links)
-    finally:
-        await models.close()
-        if session is not None:
-            await session.close()
 
 
 def _show_links(addresses: list[str]) -> None:
@@ -229,8 +233,7 @@ def _show_links(addresses: list[str]) -> None:
 async def _as_agent(
     table: _Table, task: Task, attempt: int, models: Models, session: BrowserSession | None
 ) -> tuple[Episode, Game | None]:
-    player = ModelSettings(table.other, COLLABORATOR_SAMPLING, FREE)
-    collaborator, _ = build_collaborator(player, domain_of(task), [task], models, session)
+    collaborator = table.collaborator(task, models, session)
     played = Game(task, collaborator, seed=table.seed, attempt=attempt, turn_limit=table.limit(task))
     with suppress(StageError):  # the record says what failed
         await play_game(played, _terminal(), _read_file)
@@ -240,11 +243,11 @@ async def _as_agent(
 async def _as_collaborator(
     table: _Table, task: Task, attempt: int, models: Models, _: BrowserSession | None
 ) -> tuple[Episode, Game | None]:
-    rules = Rules(turn_limit=table.limit(task))
-    player = ModelSettings(table.other, Sampling(), FREE)
-    agent, _described = build_agent(player, domain_of(task), rules, models, [task])
     held = hold_dialogues(
-        iter([Opening(task, attempt, table.seed)]), agent, PersonCollaborator(_terminal()), rules=rules
+        iter([Opening(task, attempt, table.seed)]),
+        table.agent(task, models),
+        PersonCollaborator(_terminal()),
+        rules=Rules(turn_limit=table.limit(task)),
     )
     async with aclosing(held):
         _opening, episode = await anext(held)

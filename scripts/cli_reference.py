@@ -1,4 +1,4 @@
-"""The reference of all commands in Markdown: `python -m sweetrl.cli.reference > docs/cli.md`."""
+"""The reference of all commands in Markdown: `scripts/cli_reference.py > docs/cli.md`."""
 
 from collections.abc import Iterator
 

@@ -1,0 +1,97 @@
+"""`credit`: what each turn of logged dialogues was worth, by a critic or by what their outcomes teach."""
+
+from pathlib import Path
+
+from sweetrl import interrupts
+from sweetrl.candidates.credit import credit_turns
+from sweetrl.critics.learned import learn_credit
+from sweetrl.critics.opening import Judging, open_with_models
+from sweetrl.domains.logged import (
+    LoggedDialogue,
+    read_logged,
+    refuse_without_outcomes,
+    refuse_without_references,
+)
+from sweetrl.domains.sources import fingerprint_of_tasks, tasks_or_none
+from sweetrl.evaluation.turning_points import CreditReport
+from sweetrl.experiments.stages.filling import Tally, fill, fill_at_once, open_output, opened_models
+from sweetrl.experiments.stages.reporting import SILENT, Reporter
+from sweetrl.records import fingerprint, read_records
+from sweetrl.settings import CreditSettings
+from sweetrl.types import TurnCredit, Verdict
+
+
+def credit_file(
+    settings: CreditSettings,
+    path: Path,
+    output: Path,
+    reporter: Reporter = SILENT,
+    *,
+    source: str | None = None,
+    verdicts: Path | None = None,
+    judge_prompt: Path | None = None,
+) -> tuple[Tally, CreditReport]:
+    """Add the credit that the file `output` lacks, and say what it tells. Without a critic, outcomes teach one.
+
+    Episodes of ours name the tasks of a `source` and have `verdicts`; other dialogues carry what is known of theirs.
+    """
+    known = tasks_or_none(source)
+    given = None if verdicts is None else {each.episode_id: each for each in read_records(verdicts, Verdict)}
+    found = read_logged(
+        path,
+        tasks=known,
+        verdicts=given,
+        outcome_field=settings.outcome_field,
+        success_at=settings.success_at,
+    )
+    config = {"dialogues": fingerprint(path)}
+    if known is not None:
+        config["tasks"] = fingerprint_of_tasks(known.values())
+    if settings.critic is None:
+        return _learned(path, found, settings, output, config, reporter)
+    telling = None if settings.critic_prompt is None else Path(settings.critic_prompt)
+    judging = Judging(grading=judge_prompt, telling=telling)
+    tally = interrupts.run(_asked, path, found, settings, judging, output, config, reporter)
+    stored = sorted(read_records(output, TurnCredit), key=lambda each: (each.episode_id, each.turn))
+    return tally, CreditReport(found, stored, settings.critic)
+
+
+def _learned(
+    path: Path,
+    found: list[LoggedDialogue],
+    settings: CreditSettings,
+    output: Path,
+    config: dict[str, str],
+    reporter: Reporter,
+) -> tuple[Tally, CreditReport]:
+    """Credit by a critic that the dialogues themselves teach."""
+    refuse_without_outcomes(found, path, settings.outcome_field)
+    learned = learn_credit(found, settings.model, seed=settings.seed)
+    tally = Tally(output, "turns")
+    with open_output(output, TurnCredit, "credit", {**config, "critic": learned.critic}, reporter) as log:
+        fill_at_once(log, learned.credit, tally, reporter)
+    return tally, CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads)
+
+
+async def _asked(
+    path: Path,
+    found: list[LoggedDialogue],
+    settings: CreditSettings,
+    judging: Judging,
+    output: Path,
+    config: dict[str, str],
+    reporter: Reporter,
+) -> Tally:
+    """Credit by a critic that exists."""
+    name, tally = settings.critic or "", Tally(output, "turns")
+    labels = {each.episode.id: each.label for each in found}
+    async with opened_models(tally) as models:
+        critic = open_with_models(name, models, judging)
+        refuse_without_references(found, path, name)
+        with open_output(output, TurnCredit, "credit", {**config, "critic": critic.name}, reporter) as log:
+            pairs = ((each.task, each.episode) for each in found)
+            credited = credit_turns(
+                pairs, critic, concurrency=settings.concurrency, skip=log.has, labels=labels
+            )
+            await fill(log, credited, tally, reporter, total=sum(len(each.episode.turns) for each in found))
+    return tally
