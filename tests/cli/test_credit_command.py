@@ -220,7 +220,7 @@ def test_a_judge_needs_no_reference_and_no_outcome(sweetrl: Sweetrl, tmp_path: P
         ((EXAMPLE, "--learn", "--outcome-field", "csat"), 'no dialogue has an outcome: the field "csat"'),
         ((EXAMPLE, "--learn", "--success-at", "2"), "0 successes and 30 failures; learning needs 5 of each"),
         ((EXAMPLE, "--learn", "--model", "openai:gpt"), "hidden states need the model itself"),
-        ((EXAMPLE, "--learn", "--model", "hf:./no/such/folder"), "./no/such/folder: cannot load"),
+        ((EXAMPLE, "--learn", "--model", "hf:./no/such/folder"), "./no/such/folder: no such folder"),
         ((EXAMPLE, "--learn", "--outcome-field", "messages"), "messages must be true, false or a number"),
     ],
 )
