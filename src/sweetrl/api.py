@@ -199,7 +199,7 @@ async def credit_logs_async(
     alone); no dialogue is credited by a fit that saw its outcome. `tasks` and `verdicts` belong to episodes of ours.
     """
     from sweetrl.candidates.credit import credit_turns
-    from sweetrl.critics.learned import learn_credit
+    from sweetrl.candidates.learned import learn_credit
     from sweetrl.domains.logged import read_logged, refuse_without_outcomes, refuse_without_references
     from sweetrl.evaluation.turning_points import CreditReport
 

@@ -32,6 +32,7 @@ VALUES: dict[str, Any] = {
     "price_collaborator": "1/2",
     "time_limit": "1h",
     "isolation": "unsafe",
+    "limit": 2,
     "max_tokens_total": 10**9,
     "max_cost": 10**9,
     "pairs rule": "frontend",

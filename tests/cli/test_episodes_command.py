@@ -219,4 +219,6 @@ def test_a_missing_file_is_one_line(sweetrl, tmp_path, command: str) -> None:
     more = {"import": ["-o", tmp_path / "r"], "export": ["--tasks", tasks, "-o", tmp_path / "o"], "show": []}
     done = sweetrl("episodes", command, tmp_path / "nowhere.jsonl", *more[command])
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"error: {tmp_path / 'nowhere.jsonl'}: no such file\n"
+    assert (
+        done.err == f"error: {tmp_path / 'nowhere.jsonl'}: no such file; give the path of one that exists\n"
+    )

@@ -129,7 +129,7 @@ def bad(files: Files, tmp_path: Path, case: str, seed_model: Path) -> tuple[list
         said = "pair t0#0>t0#9: there is no episode t0#9"
     elif case == "model":
         model = tmp_path / "nowhere"
-        said = "cannot load a causal language model from there"
+        said = "nowhere: no such folder; give the folder of a model"
     elif case == "template":
         model = shutil.copytree(seed_model, tmp_path / "plain")
         (tmp_path / "plain" / "chat_template.jinja").unlink()

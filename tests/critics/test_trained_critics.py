@@ -351,7 +351,7 @@ def test_weights_of_another_size_than_the_configuration_are_refused(tmp_path: Pa
 
 
 def test_a_missing_reference_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere: cannot load a language model from there"):
+    with pytest.raises(UsageError, match="nowhere: no such folder; give the folder of a model"):
         load_critic(trained(tmp_path / "critic", card(tmp_path / "nowhere")))
     with pytest.raises(DataError, match=r"critic.json: names no reference model"):
         load_critic(trained(tmp_path / "critic", card(tmp_path, reference=None)))

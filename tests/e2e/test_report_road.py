@@ -68,14 +68,14 @@ def test_pages_are_discussed_scored_and_shown_side_by_side(sweetrl, tmp_path: Pa
     assert talks[similarity].startswith(f"{100 * means['talks']:.1f}")
     assert "With a designer − No questions" in section(page, "differences").text
 
-    galleries = section(page, "dialogues").all("div", "gallery")
+    galleries = page.all("div", "gallery")
     assert [[caption.text.split(":")[0] for caption in each.all("figcaption")] for each in galleries] == [
         ["wanted", "No questions", "With a designer"]
     ] * 2
     drafts = [node for node in page.all("figcaption") if node.text == "what the collaborator saw"]
     assert len(drafts) == 2 * 3
     assert all(image.attributes["src"].startswith("data:image/png;base64,") for image in page.all("img"))
-    assert len(section(page, "dialogues").all("div", "credit")) == 2 * 4
+    assert len(page.all("div", "credit")) == 2 * 4
     # The pages that the agent wrote are there as source, and the report itself links to nothing.
     assert "cdn.jsdelivr.net" in page.text
     assert not re.search(r'(?:src|href)="(?!data:|#)', output.read_text().split("<body>")[1])

@@ -55,6 +55,8 @@ def test_every_text_of_a_domain_is_a_prompt_of_it() -> None:
         used = {prompt.source for prompt in domain.prompts}
         if domain.pictures is not None:
             used |= {domain.pictures.collaborator_prompt.source, domain.pictures.privileged_prompt.source}
+        if domain.writer is not None:
+            used.add(domain.writer.prompt.source)
         assert used == {path.stem for path in folders[domain.name].iterdir()}
 
 

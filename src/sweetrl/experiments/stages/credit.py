@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sweetrl import interrupts
 from sweetrl.candidates.credit import credit_turns
-from sweetrl.critics.learned import learn_credit
+from sweetrl.candidates.learned import learn_credit
 from sweetrl.critics.opening import Judging, open_with_models
 from sweetrl.domains.logged import (
     LoggedDialogue,

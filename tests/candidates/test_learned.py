@@ -3,7 +3,7 @@
 import pytest
 
 from conftest import CHECKOUT
-from sweetrl.critics.learned import learn_credit, model_states, word_features
+from sweetrl.candidates.learned import learn_credit, model_states, word_features
 from sweetrl.domains.logged import LoggedDialogue, read_logged
 from sweetrl.errors import UsageError
 
