@@ -55,7 +55,7 @@ class DialogueRollout:
         self._drawn: dict[str, int] = {}
         """How often each task was played: another attempt gets other replies."""
 
-    def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
+    def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
         """TRL's fields, one entry for each prompt, and `reward` and `task_id` for the reward functions."""
         from sweetrl.learning.tokens import DialogueEncoder
 
@@ -69,7 +69,7 @@ class DialogueRollout:
             "prompt_ids": [each.prompt for each in played],
             "completion_ids": [each.said for each in played],
             # Without them TRL takes the policy as it is for the one that was sampled from, which it is.
-            "logprobs": [each.logprobs for each in played] if played[0].logprobs else None,  # type: ignore[dict-item]
+            "logprobs": [each.logprobs for each in played] if played[0].logprobs else None,
             "env_mask": [each.mask for each in played],
             "reward": [float(verdict.reward or 0.0) for verdict in scores],
             "task_id": [each.dialogue.task.id for each in played],

@@ -15,7 +15,7 @@ SHOWN = 24
 
 
 class _Candidate(NamedTuple):
-    """An output, how often it was drawn, and what it is worth."""
+    """One distinct output of a turn: how often it was sampled, its advantage and its replay value."""
 
     output: str
     drawn: int
