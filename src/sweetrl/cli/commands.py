@@ -37,7 +37,7 @@ PANELS = {
         "turn-pairs": "Pair the candidates of each turn, to train a policy on.",
     },
     "Data": {
-        "tasks": "Make, import, export, show and check tasks.",
+        "tasks": "Write, make, import, export, show and check tasks.",
         "episodes": "Import, export and show dialogues.",
         "select": "Copy the records that are on some tasks.",
     },

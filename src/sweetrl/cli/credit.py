@@ -21,6 +21,29 @@ from sweetrl.report.credit_page import believed, credit_page
 from sweetrl.settings import CreditSettings
 from sweetrl.types import TokenCredit, TurnCredit
 
+LogArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="DIALOGUES", help="Chats, published dialogues or our episodes, as JSON."),
+]
+CreditOutput = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="The file to write.", show_default="NAME.credit.jsonl"
+    ),
+]
+LearnFlag = Annotated[
+    bool, typer.Option("--learn", help="Learn a critic from the outcomes of the dialogues themselves.")
+]
+EpisodeTasks = Annotated[
+    str | None,
+    typer.Option("--tasks", metavar="TASKS", help="The tasks of our episodes; others carry their own."),
+]
+EpisodeVerdicts = Annotated[
+    Path | None, typer.Option("--verdicts", metavar="VERDICTS", help="The outcomes of our episodes.")
+]
+TokensFlag = Annotated[
+    bool, typer.Option("--tokens", help="Show which words earned it, where the critic can tell.")
+]
 GradingPrompt = Annotated[
     Path | None,
     typer.Option("--judge-prompt", metavar="FILE", help="How a judge is asked to grade {output}."),
@@ -32,34 +55,17 @@ WORST = 12
 
 
 def credit(
-    log: Annotated[
-        Path | None,
-        typer.Argument(metavar="DIALOGUES", help="Chats, published dialogues or our episodes, as JSON."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="The file to write.", show_default="NAME.credit.jsonl"
-        ),
-    ] = None,
+    log: LogArgument = None,
+    output: CreditOutput = None,
     settings: CreditSettings = CreditSettings(),  # noqa: B008  frozen
     *,
-    learn: Annotated[
-        bool, typer.Option("--learn", help="Learn a critic from the outcomes of the dialogues themselves.")
-    ] = False,
+    learn: LearnFlag = False,
     dialogues: Annotated[Path | None, typer.Option("--dialogues", hidden=True)] = None,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
-    tasks: Annotated[
-        str | None,
-        typer.Option("--tasks", metavar="TASKS", help="The tasks of our episodes; others carry their own."),
-    ] = None,
-    verdicts: Annotated[
-        Path | None, typer.Option("--verdicts", metavar="VERDICTS", help="The outcomes of our episodes.")
-    ] = None,
+    tasks: EpisodeTasks = None,
+    verdicts: EpisodeVerdicts = None,
     show: Annotated[int, typer.Option("--show", min=0, help="How many dialogues to show.")] = 3,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="Show which words earned it, where the critic can tell.")
-    ] = False,
+    tokens: TokensFlag = False,
     judge_prompt: GradingPrompt = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,

@@ -46,49 +46,53 @@ class Seat(StrEnum):
     COLLABORATOR = "collaborator"
 
 
+PlayedTasks = Annotated[str, typer.Option("--tasks", metavar="TASKS", help="Where the tasks are.")]
+PlayOutput = Annotated[
+    Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write episodes.jsonl in.")
+]
+OtherAgent = Annotated[
+    str | None, typer.Option("--agent", metavar="MODEL", help="Who the agent is, if you are not.")
+]
+OtherCollaborator = Annotated[
+    str | None,
+    typer.Option("--collaborator", metavar="MODEL", help="Who the collaborator is, if you are not."),
+]
+TaskOption = Annotated[
+    str | None, typer.Option("--task", metavar="ID", help="Which task; else the first you have not played.")
+]
+_LIMITS = "8 on mini-backend, else 10"
+TurnLimit = Annotated[
+    int | None,
+    typer.Option("--turn-limit", min=1, help="The most messages of the agent.", show_default=_LIMITS),
+]
+Players = Annotated[
+    int, typer.Option("--players", min=1, max=1000, help="With --web: people, each with a link.")
+]
+Consent = Annotated[
+    Path | None, typer.Option("--consent", metavar="FILE", help="With --web: a text to agree to first.")
+]
+Port = Annotated[
+    int, typer.Option("--port", min=0, max=65535, help="With --web: port; 0 for any that is free.")
+]
+
+
 def play(
-    tasks: Annotated[
-        str, typer.Option("--tasks", metavar="TASKS", help="Where the tasks are.")
-    ] = game.STARTER,
+    tasks: PlayedTasks = game.STARTER,
     seat: Annotated[Seat, typer.Option("--as", help="Which side you take.")] = Seat.AGENT,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="The folder to write episodes.jsonl in.")
-    ] = Path("played"),
+    output: PlayOutput = Path("played"),
     *,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
-    agent: Annotated[
-        str | None, typer.Option("--agent", metavar="MODEL", help="Who the agent is, if you are not.")
-    ] = None,
-    collaborator: Annotated[
-        str | None,
-        typer.Option("--collaborator", metavar="MODEL", help="Who the collaborator is, if you are not."),
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option("--task", metavar="ID", help="Which task; else the first you have not played."),
-    ] = None,
-    turn_limit: Annotated[
-        int | None,
-        typer.Option(
-            "--turn-limit",
-            min=1,
-            help="The most messages of the agent.",
-            show_default="8 on mini-backend, else 10",
-        ),
-    ] = None,
+    agent: OtherAgent = None,
+    collaborator: OtherCollaborator = None,
+    task: TaskOption = None,
+    turn_limit: TurnLimit = None,
     seed: Annotated[int, typer.Option("--seed", help="Of what the model says.")] = 0,
     web: Annotated[bool, typer.Option("--web", help="Play in the browser.")] = False,
-    players: Annotated[
-        int, typer.Option("--players", min=1, max=1000, help="With --web: people, each with a link.")
-    ] = 1,
-    consent: Annotated[
-        Path | None, typer.Option("--consent", metavar="FILE", help="With --web: a text to agree to first.")
-    ] = None,
+    players: Players = 1,
+    consent: Consent = None,
     ask_name: Annotated[bool, typer.Option("--ask-name", help="With --web: ask people for a name.")] = False,
     host: Annotated[str, typer.Option("--host", help="With --web: address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="With --web: port; 0 for any that is free.")
-    ] = 7778,
+    port: Port = 7778,
 ) -> None:
     """Take part in a dialogue, at the terminal or in the browser.
 

@@ -189,8 +189,8 @@ def next_steps(study: Study, tasks: str, recipe: Path) -> Iterator[str]:
     yield "What to do next: open the report in a browser, or"
     for words in (
         ("episodes", "show", dialogues),
-        ("credit", "--dialogues", dialogues, "--tasks", tasks, "--critic", critic, "-o", credit),
-        ("play", "--tasks", "mini-backend:validation:5", "--collaborator", "colleague"),
+        ("credit", dialogues, "--tasks", tasks, "--critic", critic, "-o", credit),
+        ("play",),
         ("run", _from_here(recipe.resolve()), "--set", "methods.sweet.policy.beta=0.5", "--set", another),
     ):
         yield f"  {shlex.join((_this_command(), *words))}"

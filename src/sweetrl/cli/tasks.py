@@ -30,9 +30,10 @@ from sweetrl.types import Task
 
 app = typer.Typer(
     rich_markup_mode=None,
-    help="Make, import, export, show and check tasks.",
+    help="Write, make, import, export, show and check tasks.",
     context_settings=console.GROUP_SETTINGS,
 )
+app.command()(write)
 
 SourceArgument = Annotated[
     str, typer.Argument(metavar="TASKS", help="A tasks.jsonl of ours or a published ColBench file.")
@@ -255,6 +256,3 @@ def _secret_panel(title: str, code: str, language: str) -> RenderableType:
 
 def _shown(text: str) -> str:
     return console.printable(text, keep="\n\t")
-
-
-app.command()(write)

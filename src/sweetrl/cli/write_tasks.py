@@ -16,14 +16,8 @@ from sweetrl.domains.drafting import Draft
 from sweetrl.domains.registry import find_domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import UsageError
+from sweetrl.experiments.stages import writing
 from sweetrl.experiments.stages.filling import Tally
-from sweetrl.experiments.stages.writing import (
-    Order,
-    drafts_of,
-    read_snippets,
-    read_topics,
-    write_tasks_file,
-)
 from sweetrl.records import refuse_existing
 from sweetrl.types import Sampling
 
@@ -69,14 +63,16 @@ def write(
     """
     if (topics is None) == (snippets is None):
         raise UsageError("give either --topics FILE, with a topic a line, or --from SNIPPETS.jsonl")
-    inspirations = read_topics(topics) if topics is not None else read_snippets(snippets or Path())
-    if not drafts_of(output).exists():
+    inspirations = (
+        writing.read_topics(topics) if topics is not None else writing.read_snippets(snippets or Path())
+    )
+    if not writing.drafts_of(output).exists():
         refuse_existing(output, replace=force)
     others = {task.id: task for source in against or () for task in load_tasks(source).values()}
-    order = Order(find_domain(domain or "backend"), inspirations, n, tuple(others.values()), seed)
+    order = writing.Order(find_domain(domain or "backend"), inspirations, n, tuple(others.values()), seed)
     sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
     writer = ModelSettings(model, sampling, parse_price(price))
-    tally, drafts = write_tasks_file(order, writer, output, TerminalReporter(quiet=quiet or json))
+    tally, drafts = writing.write_tasks_file(order, writer, output, TerminalReporter(quiet=quiet or json))
     _report(output, drafts, n, tally, json=json, quiet=quiet)
 
 
