@@ -78,16 +78,15 @@ def quickstart(
     report = Path(study.output) / "report.html"
     if json:
         console.print_json({"output": study.output, "report": str(report), **metrics_of(results)})
-    else:
-        if not fresh and not quiet:
-            console.note(f"{study.output}: was finished before; remove the folder to run it again")
-        console.results().print(results_table(results))
-        for line in caveats(results):
-            typer.echo(line)
-        typer.echo(f"Report: {report}")
-        if not quiet:
-            for line in next_steps(study, results.tasks, shipped(RECIPES[variant])):
-                console.note(line)
+        return
+    if not fresh and not quiet:
+        console.note(f"{study.output}: was finished before; remove the folder to run it again")
+    console.results().print(results_table(results))
+    for line in [*caveats(results), f"Report: {report}"]:
+        typer.echo(line)
+    if not quiet:
+        for line in next_steps(study, results.tasks, shipped(RECIPES[variant])):
+            console.note(line)
 
 
 def _run(study: Study, planned: Plan, jobs: int | None, *, quiet: bool) -> bool:
