@@ -26,6 +26,7 @@ EXTRA_PURPOSES = {
     "browser": "screenshots for frontend tasks",
     "view": "`sweetrl view` and `sweetrl play --web`",
     "gym": "the Gymnasium environment",
+    "hub": "tasks and dialogues on the Hugging Face hub",
     "ray": "jobs on many machines; nothing uses it yet",
     "test": "running the tests",
     "test-slow": "tests with a real language model",
