@@ -19,10 +19,11 @@ from rich.table import Table
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import percent_with_interval, plain
-from sweetrl.cli.screen import Asked, View, in_words, refuse_problems, run_stages
+from sweetrl.cli.screen import Asked, View, refuse_problems, run_stages
 from sweetrl.errors import UsageError
 from sweetrl.experiments.local import usable_cores
 from sweetrl.experiments.plan import Plan
+from sweetrl.experiments.stage_words import in_words
 from sweetrl.experiments.study_plan import plan
 from sweetrl.experiments.time_left import weight
 from sweetrl.records import write_atomically
