@@ -50,7 +50,7 @@ class Tally:
             self.made += 1
         else:
             self.failed += 1
-            self.failures[f"{failure.stage}: {failure.kind}: {failure.message}"] += 1
+            self.failures[str(failure)] += 1
 
     @property
     def seconds(self) -> float:

@@ -299,8 +299,7 @@ class Summary:
         """Count an episode of this run."""
         self.endings[episode.ending] += 1
         if episode.failure is not None:
-            failure = episode.failure
-            self.failures[f"{failure.stage}: {failure.kind}: {failure.message}"] += 1
+            self.failures[str(episode.failure)] += 1
         else:
             self.troubles.update(chain.from_iterable(turn.troubles for turn in episode.turns))
 
