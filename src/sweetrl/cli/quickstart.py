@@ -3,6 +3,7 @@
 It runs a study that ships with the package and says in plain words what is going on.
 """
 
+import importlib.util
 import json as json_text
 import shlex
 import shutil
@@ -20,7 +21,7 @@ from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import percent_with_interval, plain
 from sweetrl.cli.screen import Asked, View, in_words, refuse_problems, run_stages
-from sweetrl.errors import UsageError
+from sweetrl.errors import UsageError, installing
 from sweetrl.experiments.local import usable_cores
 from sweetrl.experiments.plan import Plan
 from sweetrl.experiments.study_plan import plan
@@ -183,17 +184,21 @@ def caveats(results: "StudyResults") -> Iterator[str]:
 def next_steps(study: Study, tasks: str, recipe: Path) -> Iterator[str]:
     """What to try with a finished run, as commands that work from this folder."""
     folder = f"{study.output}/seed-{study.seed}"
-    dialogues = f"{folder}/evaluations/sweet/episodes.jsonl"
+    dialogues, verdicts = (f"{folder}/evaluations/sweet/{name}.jsonl" for name in ("episodes", "verdicts"))
     critic, credit = f"{folder}/critics/sweet", f"{study.output}/credit.jsonl"
     another = f"output={study.output}-beta"
     yield "What to do next: open the report in a browser, or"
     for words in (
         ("episodes", "show", dialogues),
-        ("credit", dialogues, "--tasks", tasks, "--critic", critic, "-o", credit),
+        ("credit", dialogues, "--tasks", tasks, "--verdicts", verdicts, "--critic", critic, "-o", credit),
         ("play",),
         ("run", _from_here(recipe.resolve()), "--set", "methods.sweet.policy.beta=0.5", "--set", another),
+        ("view", study.output),
     ):
-        yield f"  {shlex.join((_this_command(), *words))}"
+        first = (
+            "" if words[0] != "view" or importlib.util.find_spec("starlette") else f"{installing('view')} && "
+        )
+        yield f"  {first}{shlex.join((_this_command(), *words))}"
 
 
 def _this_command() -> str:

@@ -25,11 +25,16 @@ EXTRA_PURPOSES = {
     "browser": "screenshots for frontend tasks",
     "view": "`sweetrl view` and `sweetrl play --web`",
     "gym": "the Gymnasium environment",
+    "inspect": "`inspect eval sweetrl/colbench`",
+    "openenv": "the OpenEnv server and its client",
+    "trl": "GRPO and datasets for TRL",
     "ray": "jobs on many machines; nothing uses it yet",
     "test": "running the tests",
     "test-slow": "tests with a real language model",
     "test-train": "tests of training",
     "dev": "working on sweetrl itself",
+    "docs": "building the documentation site",
+    "release": "building and checking a release",
 }
 
 
