@@ -10,7 +10,7 @@ from rich.table import Table
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
-from sweetrl.cli.figures import percent, percent_interval
+from sweetrl.cli.figures import add_row
 from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.fairness import FairnessReport, FairnessTally, WorstLeaks
 from sweetrl.experiments.stages.fairness import assess_dialogues
@@ -84,6 +84,5 @@ def fairness_table(report: FairnessReport) -> Table:
     found = {metric.name: metric for metric in report.metrics if metric.count}
     for name, label in LABELS.items():
         if name in found:
-            metric = found[name]
-            table.add_row(label, percent(metric), percent_interval(metric), str(metric.count))
+            add_row(table, label, found[name], "%")
     return table

@@ -27,11 +27,16 @@ EXTRA_PURPOSES = {
     "view": "`sweetrl view` and `sweetrl play --web`",
     "gym": "the Gymnasium environment",
     "hub": "tasks and dialogues on the Hugging Face hub",
+    "inspect": "`inspect eval sweetrl/colbench`",
+    "openenv": "the OpenEnv server and its client",
+    "trl": "GRPO and datasets for TRL",
     "ray": "jobs on many machines; nothing uses it yet",
     "test": "running the tests",
     "test-slow": "tests with a real language model",
     "test-train": "tests of training",
     "dev": "working on sweetrl itself",
+    "docs": "building the documentation site",
+    "release": "building and checking a release",
 }
 
 
