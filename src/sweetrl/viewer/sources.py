@@ -16,6 +16,7 @@ from sweetrl.errors import UsageError
 from sweetrl.experiments.layout import EPISODES, VERDICTS
 from sweetrl.records.reading import MAX_LINE_BYTES
 
+TASKS = "tasks.jsonl"
 KINDS = ("episode", "verdict", "credit", "candidates", "values")
 """Records that are indexed, as their schemas are called."""
 _SKIPPED = {"checkpoints", "reference", "logs", "turn_pairs", "node_modules"}
@@ -33,7 +34,7 @@ class Source:
     run: str
     """Title of the run that it belongs to."""
     folder: Path
-    """Of the dialogues of that run."""
+    """Of that run: its screenshots and annotations are there."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Given:
 
     label: str
     path: Path
+    home: Path | None = None
+    """Where annotations are kept, if not beside the dialogues."""
 
     @property
     def root(self) -> Path:
@@ -127,7 +130,8 @@ def find_sources(given: Sequence[Given]) -> list[Source]:
     for path, (kind, each) in files.items():
         owner = path if kind == "episode" else _owner(path, each.root, main)
         if owner is not None and not (kind == "verdict" and _is_second_verdict(path, files)):
-            found.append(Source(path, kind, titles[owner], owner.parent))
+            folder = files[owner][1].home or owner.parent
+            found.append(Source(path, kind, titles[owner], folder))
     return found
 
 
