@@ -9,10 +9,12 @@ import pytest
 
 from sweetrl.domains.registry import reference_text
 from sweetrl.domains.sources import load_tasks
+from sweetrl.domains.transcripts import spoken_reply
 from sweetrl.errors import ModelError, UsageError
+from sweetrl.outputs import spoken
 from sweetrl.records import read_records
 from sweetrl.types import Episode, Message, Reply, Task, Verdict
-from sweetrl.viewer.games import JOURNAL, Event, Games, Player, PlaySettings
+from sweetrl.viewer.games import JOURNAL, Event, Games, Player, PlaySettings, Speech
 
 TASKS = load_tasks("mini-backend:validation:2")
 TASK = next(iter(TASKS.values()))
@@ -38,6 +40,11 @@ def opened(folder: Path, colleague: Colleague | None = None, **settings: object)
     return games, next(iter(games.players.values()))
 
 
+def say(games: Games, player: Player, text: str, *, answer: bool = False) -> None:
+    games.say(player, text, answer=answer)
+    asyncio.run(games.resume(player))
+
+
 def test_a_message_whose_reply_a_crash_cut_off_is_answered_after_it(tmp_path: Path) -> None:
     games, player = opened(tmp_path)
     asyncio.run(games.start(player, "", consents=False))
@@ -56,7 +63,7 @@ def test_a_failed_reply_can_be_asked_for_again(tmp_path: Path) -> None:
     games, player = opened(tmp_path, colleague)
     asyncio.run(games.start(player, "", consents=False))
     colleague.broken = True
-    asyncio.run(games.say(player, "Is it so?", answer=False))
+    say(games, player, "Is it so?", answer=False)
     assert "gone" in player.failure
     colleague.broken = False
     asyncio.run(games.resume(player))
@@ -67,7 +74,7 @@ def test_a_failed_reply_can_be_asked_for_again(tmp_path: Path) -> None:
 def test_a_finished_game_is_recorded_once_however_often_the_server_starts(tmp_path: Path) -> None:
     games, player = opened(tmp_path)
     asyncio.run(games.start(player, "", consents=False))
-    asyncio.run(games.say(player, reference_text(TASK), answer=True))
+    say(games, player, reference_text(TASK), answer=True)
     assert player.debrief is not None
     for _ in range(2):
         games.close()
@@ -122,10 +129,40 @@ def test_a_person_replies_to_an_agent_through_a_crash(tmp_path: Path) -> None:
     games, player = opened(tmp_path, agent=lambda _: asker)
     asyncio.run(games.resume(player))
     assert (player.output, asker.asked) == ("Is it so? (1)", 1)  # it is not asked a second time
-    asyncio.run(games.say(player, "It is so.", answer=False))
+    say(games, player, "It is so.", answer=False)
     assert player.debrief is not None
     games.close()
     [episode] = read_records(tmp_path / "episodes.jsonl", Episode)
     assert (episode.agent, episode.collaborator) == ("asker", "human")
     assert [turn.reply and turn.reply.text for turn in episode.turns] == ["It is so.", None]
     assert [each.success for each in read_records(tmp_path / "verdicts.jsonl", Verdict)] == [True]
+
+
+def test_what_may_be_a_thought_is_not_shown_while_it_comes() -> None:
+    thinking = Speech(spoken_reply)
+    assert thinking.so_far("The reference returns x") == ""
+    assert thinking.so_far("The reference returns x</think>Twice the") == "Twice the"
+    thinking.learn("The reference returns x</think>Twice the number.")
+    assert thinking.so_far("The reference returns x") == ""
+    thinking.learn("Yes.")
+    assert thinking.so_far("The reference returns x") == ""
+    plain = Speech(spoken)
+    plain.learn("Yes.")
+    assert plain.so_far("Is it") == "Is it"
+    assert plain.so_far("I wonder. OUTPUT: Is it") == "Is it"
+
+
+def test_a_second_message_waits_for_the_reply_to_the_first(tmp_path: Path) -> None:
+    async def play() -> None:
+        games, player = opened(tmp_path)
+        await games.start(player, "", consents=False)
+        games.say(player, "Is it so?", answer=False)
+        games.proceed(player)
+        with pytest.raises(UsageError, match="wait"):
+            games.say(player, "And?", answer=False)
+        assert player.work is not None
+        await player.work
+        assert len(player.turns) == 1
+        games.close()
+
+    asyncio.run(play())

@@ -1,13 +1,13 @@
 """How commands show what a stage does while it works, and what it did."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 
 import typer
 
 from sweetrl.cli import console, live
 from sweetrl.experiments.stages.filling import Tally
-from sweetrl.experiments.stages.reporting import Reporter
+from sweetrl.experiments.stages.reporting import Advance, Reporter
 from sweetrl.experiments.stages.rollout import Status, Summary
 
 RETRY = "rerun the same command to retry the failed ones"
@@ -28,9 +28,7 @@ class TerminalReporter(Reporter):
         """Print one line."""
         console.note(text)
 
-    def progress(
-        self, label: str, total: int | None, *, done: int = 0
-    ) -> AbstractContextManager[Callable[[int], None]]:
+    def progress(self, label: str, total: int | None, *, done: int = 0) -> AbstractContextManager[Advance]:
         """Show a progress bar."""
         return console.progress(label, total, done=done, quiet=self._quiet)
 

@@ -17,6 +17,7 @@ from sweetrl.records.files import (
     write_json,
     write_lines,
 )
+from sweetrl.records.hub import is_on_hub
 from sweetrl.records.ids import IdSet, find_by_id
 from sweetrl.records.log import RecordLog, open_locked, open_log
 from sweetrl.records.reading import LineDecoder, read_lines, read_records
@@ -37,6 +38,7 @@ __all__ = [
     "fingerprint",
     "installed_versions",
     "is_merged_shard",
+    "is_on_hub",
     "make_folder",
     "open_locked",
     "open_log",
