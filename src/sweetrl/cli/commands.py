@@ -40,6 +40,7 @@ PANELS = {
         "tasks": "Write, make, import, export, show and check tasks.",
         "episodes": "Import, export and show dialogues.",
         "select": "Copy the records that are on some tasks.",
+        "publish": "Put a model, a run or a record file on the Hugging Face hub.",
     },
     "Research": {
         "values": "Measure what candidates are worth by replaying them.",

@@ -1,6 +1,6 @@
 """How commands show what a stage does while it works, and what it did."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any
 
@@ -8,7 +8,7 @@ import typer
 
 from sweetrl.cli import console, live
 from sweetrl.experiments.stages.filling import Tally
-from sweetrl.experiments.stages.reporting import Reporter
+from sweetrl.experiments.stages.reporting import Advance, Reporter
 from sweetrl.experiments.stages.rollout import Status, Summary
 from sweetrl.types import Ending
 
@@ -30,9 +30,7 @@ class TerminalReporter(Reporter):
         """Print one line."""
         console.note(text)
 
-    def progress(
-        self, label: str, total: int | None, *, done: int = 0
-    ) -> AbstractContextManager[Callable[[int], None]]:
+    def progress(self, label: str, total: int | None, *, done: int = 0) -> AbstractContextManager[Advance]:
         """Show a progress bar."""
         return console.progress(label, total, done=done, quiet=self._quiet)
 

@@ -10,7 +10,7 @@ from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_table
-from sweetrl.cli.figures import percent_with_interval
+from sweetrl.cli.figures import percent_with_interval, reward_label, with_interval
 from sweetrl.cli.options import LimitOption, TasksOption
 from sweetrl.cli.reporting import TerminalReporter
 from sweetrl.domains.domain import Domain
@@ -109,7 +109,7 @@ def _report(
         report = {"output": str(output), **speed, "all": summary, "fairness": fairness, "win_rate": wins}
         console.print_json(report | {"without_defective_tasks": sound, "defective_tasks": defective})
     elif not quiet:
-        _print_tables(summary, sound, defective or [], speed, reward=domain.labels.reward)
+        _print_tables(summary, sound, defective or [], speed, reward=reward_label(domain.labels))
         if fairness is not None:
             console.messages().print(fairness_table(fairness))
         if wins is not None:
@@ -129,13 +129,13 @@ def _print_tables(
     *,
     reward: str,
 ) -> None:
-    table = Table(title="per cent, with 95 % intervals", title_justify="left")
+    table = Table(title="means with 95 % intervals", title_justify="left")
     table.add_column("tasks", justify="left")
-    for column in ("success", "failures = 0", reward, "answers", "unscored"):
+    for column in ("success, %", "failures = 0, %", reward, "answers", "unscored"):
         table.add_column(column, justify="right")
-    table.add_row(f"all {summary.tasks}", *_cells(summary))
+    table.add_row(f"all {summary.tasks}", *_cells(summary, reward))
     if sound is not None:
-        table.add_row(f"{sound.tasks} without defects", *_cells(sound))
+        table.add_row(f"{sound.tasks} without defects", *_cells(sound, reward))
     console.messages().print(table)
     ended = ", ".join(
         f"{count} {outcome.replace('_', ' ')}" for outcome, count in summary.outcomes.items() if count
@@ -149,7 +149,7 @@ def _print_tables(
         console.note(f"defective: {shown}; `sweetrl tasks check` says why")
 
 
-def _cells(summary: Summary) -> tuple[str, ...]:
-    metrics = (summary.success, summary.success_failures_as_zero, summary.tests_passed)
-    shares = map(percent_with_interval, metrics)
-    return (*shares, str(summary.success.count), str(summary.unscored))
+def _cells(summary: Summary, reward: str) -> tuple[str, ...]:
+    shares = map(percent_with_interval, (summary.success, summary.success_failures_as_zero))
+    earned = with_interval(summary.tests_passed, reward)
+    return (*shares, earned, str(summary.success.count), str(summary.unscored))

@@ -17,6 +17,7 @@ from sweetrl.records.files import (
     write_json,
     write_lines,
 )
+from sweetrl.records.hub import is_on_hub
 from sweetrl.records.ids import IdSet, find_by_id
 from sweetrl.records.log import RecordLog, open_log
 from sweetrl.records.reading import LineDecoder, read_lines, read_records
@@ -32,6 +33,7 @@ __all__ = [
     "find_by_id",
     "fingerprint",
     "installed_versions",
+    "is_on_hub",
     "make_folder",
     "open_log",
     "read_card",

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from sweetrl import interrupts
 from sweetrl.dialogue.building import Models
-from sweetrl.experiments.stages.reporting import Reporter
+from sweetrl.experiments.stages.reporting import Advance, Reporter
 from sweetrl.models import Meter
 from sweetrl.records import RecordLog, open_log
 from sweetrl.types import CandidateSet, EpisodePair, Failure, TurnCredit, TurnPair, TurnValues
@@ -23,6 +23,8 @@ Record = TypeVar("Record", CandidateSet, EpisodePair, TurnCredit, TurnPair, Turn
 Awaited = TypeVar("Awaited", CandidateSet, TurnCredit, TurnValues)
 """Records that take a model to make, which can break down."""
 Pair = TypeVar("Pair", CandidateSet, EpisodePair, TurnCredit, TurnPair)
+WATCH_SECONDS = 1.0
+"""How often a stage looks whether an endpoint has stopped answering."""
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Tally:
     failures: Counter[str] = field(default_factory=Counter)
     extra: dict[str, Any] = field(default_factory=dict)
     """What else there is to say, for `--json` and for people."""
+    meter: Meter = field(default_factory=Meter)
     _started: float = field(default_factory=time.monotonic)
 
     def add(self, failure: Failure | None) -> None:
@@ -47,7 +50,7 @@ class Tally:
             self.made += 1
         else:
             self.failed += 1
-            self.failures[f"{failure.stage}: {failure.kind}: {failure.message}"] += 1
+            self.failures[str(failure)] += 1
 
     @property
     def seconds(self) -> float:
@@ -58,7 +61,7 @@ class Tally:
 @contextlib.asynccontextmanager
 async def opened_models(tally: Tally) -> AsyncIterator[Models]:
     """The chat models of a stage, closed in the end; what they used is added to the tally."""
-    meter = Meter()
+    meter = tally.meter
     async with Models(meter=meter) as models:
         yield models
     if meter.requests:
@@ -98,7 +101,7 @@ async def fill(
     tally.before = len(log)
     try:
         with reporter.progress(tally.noun, total, done=len(log)) as advance:
-            async with contextlib.aclosing(records):
+            async with contextlib.aclosing(records), _watched(tally, advance):
                 async for record in records:
                     log.append(record.id, record)
                     tally.add(record.failure)
@@ -107,6 +110,22 @@ async def fill(
         raise asyncio.CancelledError(f"{total - len(log)} {tally.noun} are left") from None
     if not tally.failed:
         log.finish()
+
+
+@contextlib.asynccontextmanager
+async def _watched(tally: Tally, advance: Advance) -> AsyncIterator[None]:
+    """While the block runs, tell whom it waits for."""
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            advance(0, tally.meter.waits_for(tally.seconds))
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 def fill_at_once(log: RecordLog[Pair], records: Iterable[Pair], tally: Tally, reporter: Reporter) -> None:

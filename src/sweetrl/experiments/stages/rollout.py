@@ -39,8 +39,6 @@ from sweetrl.settings import BudgetSettings, DialogueSettings
 from sweetrl.types import Ending, Episode, Task, episode_id
 
 NO_BUDGET = BudgetSettings()
-SILENT_SECONDS = 4.0
-"""Without a first reply for so long, the status says so."""
 
 
 def check_dialogues(settings: DialogueSettings, budget: BudgetSettings = NO_BUDGET) -> None:
@@ -281,10 +279,7 @@ class Status:
     @property
     def trouble(self) -> str:
         """Why nothing goes on, as far as an endpoint is the reason."""
-        meter = self.meter
-        if not meter.trouble and meter.asked and not meter.requests and self.seconds >= SILENT_SECONDS:
-            return f"no reply from {meter.asked} yet"
-        return meter.trouble
+        return self.meter.waits_for(self.seconds)
 
 
 @dataclass
@@ -304,8 +299,7 @@ class Summary:
         """Count an episode of this run."""
         self.endings[episode.ending] += 1
         if episode.failure is not None:
-            failure = episode.failure
-            self.failures[f"{failure.stage}: {failure.kind}: {failure.message}"] += 1
+            self.failures[str(episode.failure)] += 1
         else:
             self.troubles.update(chain.from_iterable(turn.troubles for turn in episode.turns))
 
