@@ -57,7 +57,8 @@ def fetched(address: str, path: str) -> dict[str, object]:
 
 
 def refused(*words: str) -> str:
-    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)
+    environment = os.environ | {"XDG_CACHE_HOME": "/dev/null"}  # nothing is written where nothing is served
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
     return done.stderr

@@ -12,6 +12,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from report.samples import episode
+from sweetrl.browser import WebAssets
+from sweetrl.viewer.framed import framed
 from viewer.attacks import ATTACKS, LISTENER
 from viewer.stored_runs import served, write_records
 
@@ -66,6 +68,30 @@ def attacked(tmp_path: Path) -> Iterator[tuple[str, list[str], list[int]]]:
         write_records(tmp_path / "run" / "episodes.jsonl", held)
         with served([str(tmp_path / "run")], tmp_path / "index.sqlite") as site:
             yield site, [each.id for each in held], connections
+
+
+def test_a_page_gets_the_tailwind_that_it_asks_for_and_no_other_link() -> None:
+    assets = WebAssets()
+    if assets.missing():
+        pytest.skip("Tailwind is not installed")
+    sheet = "https://cdn.jsdelivr.net/npm/tailwindcss@2.2.19/dist/tailwind.min.css"
+    shown = framed(
+        f'<link href="{sheet}" rel="stylesheet"><LiNk rel=icon href=x><p class="bg-green-50">Hi</p><link'
+    )
+    assert "<style>" in shown
+    assert ".bg-green-50{" in shown
+    assert "<link" not in shown.lower()
+
+
+@pytest.mark.parametrize("piece", ["<link ", "<img src=", "<img src", "<link href="])
+def test_a_page_of_many_open_tags_takes_no_longer_than_its_length(piece: str) -> None:
+    assert len(framed(piece * 100_000)) >= len(piece) * 100_000
+
+
+def test_a_page_gets_pictures_that_are_drawn_in_place_of_those_elsewhere() -> None:
+    shown = framed('<img alt="a" src="https://picsum.photos/200/100"><img src=cat.png>')
+    assert '<img alt="a" src="data:image/svg+xml;base64,' in shown
+    assert shown.endswith("<img src=cat.png>")
 
 
 def address(name: str) -> str:

@@ -9,12 +9,10 @@ import pytest
 
 from sweetrl.domains.registry import reference_text
 from sweetrl.domains.sources import load_tasks
-from sweetrl.domains.transcripts import spoken_reply
 from sweetrl.errors import ModelError, UsageError
-from sweetrl.outputs import spoken
 from sweetrl.records import read_records
 from sweetrl.types import Episode, Message, Reply, Task, Verdict
-from sweetrl.viewer.games import JOURNAL, Event, Games, Player, PlaySettings, Speech
+from sweetrl.viewer.games import JOURNAL, Event, Games, Player, PlaySettings
 
 TASKS = load_tasks("mini-backend:validation:2")
 TASK = next(iter(TASKS.values()))
@@ -136,20 +134,6 @@ def test_a_person_replies_to_an_agent_through_a_crash(tmp_path: Path) -> None:
     assert (episode.agent, episode.collaborator) == ("asker", "human")
     assert [turn.reply and turn.reply.text for turn in episode.turns] == ["It is so.", None]
     assert [each.success for each in read_records(tmp_path / "verdicts.jsonl", Verdict)] == [True]
-
-
-def test_what_may_be_a_thought_is_not_shown_while_it_comes() -> None:
-    thinking = Speech(spoken_reply)
-    assert thinking.so_far("The reference returns x") == ""
-    assert thinking.so_far("The reference returns x</think>Twice the") == "Twice the"
-    thinking.learn("The reference returns x</think>Twice the number.")
-    assert thinking.so_far("The reference returns x") == ""
-    thinking.learn("Yes.")
-    assert thinking.so_far("The reference returns x") == ""
-    plain = Speech(spoken)
-    plain.learn("Yes.")
-    assert plain.so_far("Is it") == "Is it"
-    assert plain.so_far("I wonder. OUTPUT: Is it") == "Is it"
 
 
 def test_a_second_message_waits_for_the_reply_to_the_first(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from sweetrl.report.pictures import png_size
 from sweetrl.types import Annotation
 from sweetrl.viewer.annotations import NOTE_CHARACTERS, append_annotation
 from sweetrl.viewer.dialogues import Dialogue, find_dialogue
-from sweetrl.viewer.guard import FRAME_HEADERS, App, Guard, harmless
+from sweetrl.viewer.framed import FRAME_HEADERS, framed
+from sweetrl.viewer.guard import App, Guard
 from sweetrl.viewer.metrics import Metrics, as_json
 from sweetrl.viewer.pages.compare import compare_page
 from sweetrl.viewer.pages.dialogue import Around, dialogue_page
@@ -164,7 +165,7 @@ class Viewer:
         html = find_page(dialogue.episode.answer or "")
         if html is None or request.headers.get("sec-fetch-dest") != "iframe":
             raise NotThereError("pages of agents are shown inside of their dialogues only")
-        return HTMLResponse(harmless(html), headers=FRAME_HEADERS)
+        return HTMLResponse(framed(html), headers=FRAME_HEADERS)
 
     def _found(self, run: str, name: str) -> Dialogue:
         dialogue = find_dialogue(self.reader, run, name)

@@ -22,7 +22,7 @@ from sweetrl.dialogue.game import Debrief, Game, choose_task, score_game
 from sweetrl.dialogue.rules import cut_reply
 from sweetrl.domains.registry import domain_of
 from sweetrl.domains.transcripts import spoken_reply
-from sweetrl.errors import NoReplyError, SandboxError, StageError, SweetError, UsageError
+from sweetrl.errors import SandboxError, StageError, SweetError, UsageError
 from sweetrl.experiments.layout import CREDIT, EPISODES, SCREENSHOTS, VERDICTS
 from sweetrl.models.streaming import heard_by
 from sweetrl.outputs import spoken
@@ -32,6 +32,7 @@ from sweetrl.types import Episode, Task, Turn, TurnCredit, Unfinished, Verdict, 
 from sweetrl.types.dialogues import as_given
 from sweetrl.viewer.annotations import append_line
 from sweetrl.viewer.reply_game import ReplyGame
+from sweetrl.viewer.speech import Speech
 
 T = TypeVar("T", bound=Struct)
 
@@ -134,35 +135,6 @@ class PlaySettings:
     turn_limit: int | None = None
     seed: int = 0
     session: BrowserSession | None = None
-
-
-class Speech:
-    """What may be shown of words that are still coming: nothing that may be a thought.
-
-    A collaborator's thought may quote the reference, and a text that has only begun does not tell a thought from a
-    reply. So words are shown as they come once a thought has ended, or if the model's replies before had none.
-    """
-
-    def __init__(self, spoken: Callable[[str], str]) -> None:
-        """`spoken` drops the thought of a whole text."""
-        self._spoken = spoken
-        self._thinks: bool | None = None
-        """None before the first whole reply."""
-
-    def so_far(self, text: str) -> str:
-        """The part of a text that may be shown."""
-        said = self._without_thought(text)
-        return said if self._thinks is False or said != text.strip() else ""
-
-    def learn(self, text: str) -> None:
-        """Take in a whole reply."""
-        self._thinks = bool(self._thinks) or self._without_thought(text) != text.strip()
-
-    def _without_thought(self, text: str) -> str:
-        try:
-            return self._spoken(text).strip()
-        except NoReplyError:
-            return ""
 
 
 class Games:

@@ -7,7 +7,6 @@ browser to run our one script, apply our one style and ask nobody else for anyth
 
 import hmac
 import ipaddress
-import re
 from collections.abc import Awaitable, Callable, Collection
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -33,14 +32,6 @@ HEADERS = {
     "x-frame-options": "DENY",
     "cache-control": "no-store",
 }
-FRAME_HEADERS = {
-    "content-security-policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
-    "font-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'",
-    "x-frame-options": "SAMEORIGIN",
-    "x-dns-prefetch-control": "off",
-}
-"""Of a page that an agent wrote: its own text, style and pictures inside of it; no scripts, forms or requests."""
-_LINK = re.compile("<(?=link)", re.IGNORECASE)
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -124,11 +115,6 @@ class Guard:
     def _matches(self, given: str) -> bool:
         raw = given.encode("utf-8", "replace")
         return any(hmac.compare_digest(raw, token.encode()) for token in self._tokens)
-
-
-def harmless(html: str) -> str:
-    """A page without links to resources: a browser may open connections for them that no policy forbids."""
-    return _LINK.sub("<x-", html)
 
 
 def _is_followed_link(headers: Headers) -> bool:
