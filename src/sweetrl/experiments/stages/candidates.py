@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from sweetrl.candidates.sample import sample_candidates, stored_turns
+from sweetrl.candidates.sample import refuse_copies, sample_candidates, stored_turns
 from sweetrl.dialogue.building import build_agent, model_settings
 from sweetrl.dialogue.rules import Rules
 from sweetrl.domains.dialogues import distinct_episodes
@@ -50,5 +50,6 @@ async def draw_candidates(
                 concurrency=settings.draw.concurrency,
                 skip=log.skips,
             )
-            await fill(log, drawn, tally, reporter)
+            served = "openai:" in settings.agent.model and settings.agent.temperature != 0
+            await fill(log, refuse_copies(drawn, agent.name) if served else drawn, tally, reporter)
     return tally
