@@ -29,6 +29,7 @@ from sweetrl.experiments.pipeline import VALUES, Stage
 from sweetrl.learning.algorithms import default_settings
 from sweetrl.models.scripted import script_named
 from sweetrl.models.specification import EndpointUrl, parse_spec, trainable
+from sweetrl.records import is_on_hub
 from sweetrl.settings import CriticSettings, Recipe, ServerSettings, TrainSettings
 from sweetrl.types import Task
 
@@ -137,7 +138,7 @@ class _Checker:
             yield from _raised("episodes", lambda: deque(distinct_episodes(Path(stored), tasks), maxlen=0))
 
     def _is_there(self, path: str) -> bool:
-        return path in self._known.written or Path(path).exists()
+        return path in self._known.written or is_on_hub(path) or Path(path).exists()
 
     def _of_script(self, tasks: list[Task]) -> Iterator[Problem]:
         """Whether a scripted collaborator can play these tasks."""
