@@ -13,6 +13,7 @@ from sweetrl.domains.sources import tasks_or_none
 from sweetrl.experiments.stages.filling import Tally, fill, open_output, opened_models
 from sweetrl.experiments.stages.reporting import SILENT, Reporter
 from sweetrl.records import fingerprint
+from sweetrl.seeds import SEEDS, derive_seed
 from sweetrl.settings import SamplingSettings, recorded
 from sweetrl.types import CandidateSet, Episode
 
@@ -32,9 +33,8 @@ async def draw_candidates(
     tasks = tasks_or_none(source)
 
     def dialogues() -> Iterator[Episode]:
-        most = settings.draw.attempts
         stored = distinct_episodes(episodes, tasks)
-        return (episode for episode in stored if most is None or episode.attempt < most)
+        return (episode for episode in stored if _is_chosen(episode, settings))
 
     total = sum(1 for _ in stored_turns(dialogues()))
     tally, rules = Tally(output, "turns"), Rules(turn_limit=settings.turn_limit)
@@ -52,3 +52,12 @@ async def draw_candidates(
             )
             await fill(log, drawn, tally, reporter, total=total)
     return tally
+
+
+def _is_chosen(episode: Episode, settings: SamplingSettings) -> bool:
+    """Whether candidates are drawn for a dialogue; does not depend on the other dialogues of the file."""
+    draw = settings.draw
+    if draw.attempts is not None and episode.attempt >= draw.attempts:
+        return False
+    number = derive_seed(settings.seed, "drawn", episode.id)
+    return draw.fraction is None or number < draw.fraction * SEEDS
