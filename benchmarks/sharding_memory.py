@@ -1,8 +1,8 @@
 """Does splitting a model over more processes take less memory of each? Training from loading to the finished folder.
 
 A model of 300 million random weights is trained by DPO on a pair of short sequences for two steps, killed after the
-first checkpoint and resumed: in one process, and split over two and four. Reported is the peak of anonymous memory (pages
-that no file stands behind) of the process that has most. Writes benchmarks/results/sharding_memory.json.
+first checkpoint and resumed: in one process, and split over two and four. Reported is the peak of anonymous memory (no
+pages of files) of the process that has most. Writes benchmarks/results/sharding_memory.json.
 """
 
 import argparse

@@ -23,6 +23,8 @@ _ANSWER = rf"(?:{_LINE_START}(?i:{_WORDS})|{re.escape(ANSWER_MARKER)})(?:[*_]{{1
 _OUTPUT = rf"(?<![\w>.\[{{])[*_]{{0,3}}{OUTPUT_MARKER}(?:[*_]{{1,3}}(?=\s|\Z))?"
 _MARKS = re.compile(
     rf"""
+    (?=[ \t>\#*_+\d"'`<iI\u0130\u0131OrbfuRBFU-])  # how any of these can begin: twice as fast
+    (?:
     (?P<heading>^[ ]{{0,3}}\#{{1,6}}[ \t]*+{_OUTPUT}[ \t]*+$|^\#{{2,6}}[ \t]*+{_OUTPUT})
     | \"{{3}}[\s\S]*?\"{{3}} | '{{3}}[\s\S]*?'{{3}}
     | `[^`\n]++` | "(?:\\.|[^"\\\n])*+" | (?<!\w)[rbfuRBFU]{{0,2}}+'(?:\\.|[^'\\\n])*+'(?!\w)
@@ -30,6 +32,7 @@ _MARKS = re.compile(
     | (?P<answer>{_ANSWER})
     | (?<!\S)\#[^\n]*+
     | (?P<output>{_OUTPUT})
+    )
     """,
     re.MULTILINE | re.VERBOSE,
 )

@@ -1,5 +1,6 @@
 """`sweetrl credit-quality`: how well critics agree with what candidates turned out to be worth, or with people."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,12 +13,13 @@ from sweetrl.cli.figures import NOTHING
 from sweetrl.errors import DataError, UsageError
 from sweetrl.evaluation import credit
 from sweetrl.evaluation.credit import CreditQuality
-from sweetrl.evaluation.people import agreement_with_people
+from sweetrl.evaluation.people import PeopleAgreement, agreement_with_people
 from sweetrl.experiments.study_results import valued_turns
 from sweetrl.records import read_records
 from sweetrl.types import Metric, TurnCredit, TurnValues
 from sweetrl.viewer.annotations import read_annotations
 
+Outcome = Literal["reward", "success"]
 COLUMNS = {
     "spearman": "Spearman",
     "pooled_spearman": "Spearman, all turns",
@@ -49,8 +51,7 @@ def credit_quality(
         ),
     ] = None,
     outcome: Annotated[
-        Literal["reward", "success"],
-        typer.Option("--outcome", help="What candidates are worth something for."),
+        Outcome, typer.Option("--outcome", help="What candidates are worth something for.")
     ] = "reward",
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -67,8 +68,11 @@ def credit_quality(
         raise UsageError("give --values FILE or --against FILE: what to measure the critics against")
     if against is not None:
         _against_people(ranked, against, json=json, quiet=quiet)
-        return
-    assert values is not None
+    elif values is not None:
+        _against_replays(ranked, values, outcome, json=json, quiet=quiet)
+
+
+def _against_replays(ranked: list[Path], values: Path, outcome: Outcome, *, json: bool, quiet: bool) -> None:
     truth = {each.id: each for each in read_records(values, TurnValues) if each.values is not None}
     qualities = [credit.credit_quality(valued_turns(truth, path), outcome=outcome) for path in ranked]
     halves = (credit.halves(turn, outcome) for turn in truth.values())
@@ -76,19 +80,19 @@ def credit_quality(
     if json:
         console.print_json({"values": str(values), "outcome": outcome, "critics": qualities})
         return
-    console.results().print(_table(qualities))
+    console.results().print(_table("agreement with replays", COLUMNS, qualities))
     if not quiet:
         for each in qualities:
             console.note(f"{each.critic}: {each.turns} turns, {each.undecided} more without a difference")
 
 
-def _table(qualities: list[CreditQuality]) -> Table:
-    table = Table(title="agreement with replays, with 95 % intervals", title_justify="left")
+def _table(title: str, columns: dict[str, str], critics: Sequence[CreditQuality | PeopleAgreement]) -> Table:
+    table = Table(title=f"{title}, with 95 % intervals", title_justify="left")
     table.add_column("critic")
-    for heading in COLUMNS.values():
+    for heading in columns.values():
         table.add_column(heading, justify="right")
-    for each in qualities:
-        table.add_row(console.printable(each.critic), *(_cell(getattr(each, name)) for name in COLUMNS))
+    for each in critics:
+        table.add_row(console.printable(each.critic), *(_cell(getattr(each, name)) for name in columns))
     return table
 
 
@@ -109,15 +113,7 @@ def _against_people(credit_files: list[Path], path: Path, *, json: bool, quiet: 
     if json:
         console.print_json({"annotations": str(path), "critics": found})
         return
-    table = Table(title="agreement with people, with 95 % intervals", title_justify="left")
-    table.add_column("critic")
-    for heading in PEOPLE_COLUMNS.values():
-        table.add_column(heading, justify="right")
-    for each in found:
-        table.add_row(
-            console.printable(each.critic), *(_cell(getattr(each, name)) for name in PEOPLE_COLUMNS)
-        )
-    console.results().print(table)
+    console.results().print(_table("agreement with people", PEOPLE_COLUMNS, found))
     if not quiet:
         for each in found:
             counted = (

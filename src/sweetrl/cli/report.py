@@ -1,7 +1,7 @@
 """`sweetrl report`: the results of runs as one HTML page."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,9 @@ from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.domains.sources import tasks_or_none
 from sweetrl.records import refuse_existing, write_lines
+
+if TYPE_CHECKING:
+    from sweetrl.report import ReportContents
 
 RunsArgument = Annotated[
     list[str],
@@ -65,19 +68,19 @@ def report(
         seed=seed,
     )
     page = render(contents).encode("utf-8", "replace")
-    dialogues = len(contents.examples) + (0 if contents.duel is None else 2)
     write_lines(output, [page], replace=force)
     if json:
-        console.print_json(
-            {
-                "output": str(output),
-                "bytes": len(page),
-                "runs": [method.name for method in contents.methods],
-                "trainings": [training.label for training in contents.trainings],
-                "examples": dialogues,
-                "left_out": contents.left_out,
-            }
-        )
+        console.print_json({"output": str(output), "bytes": len(page)} | _summary(contents))
     elif not quiet:
-        shown = f"{len(contents.methods)} runs, {len(contents.trainings)} trainings, {dialogues} dialogues"
+        told = _summary(contents)
+        shown = f"{len(told['runs'])} runs, {len(told['trainings'])} trainings, {told['examples']} dialogues"
         console.note(f"{output}: {shown}, {len(page) / 1e6:.1f} MB")
+
+
+def _summary(contents: "ReportContents") -> dict[str, Any]:
+    return {
+        "runs": [method.name for method in contents.methods],
+        "trainings": [training.label for training in contents.trainings],
+        "examples": len(contents.examples) + (0 if contents.duel is None else 2),
+        "left_out": contents.left_out,
+    }

@@ -51,8 +51,7 @@ def run(
         ),
     ] = None,
     report_only: Annotated[
-        bool,
-        typer.Option("--report-only", help="Of a study: write the results of what is done; run nothing."),
+        bool, typer.Option("--report-only", help="Of a study: write the results of what is done, no more.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan, what it would take, and what is wrong with it.")
@@ -79,10 +78,7 @@ def run(
         else:
             _run_study(experiment, asked, only, dry_run=dry_run, json=json)
     elif only is not None or report_only:
-        raise UsageError(
-            f"{recipe}: is a recipe and no study, which alone has parts and results; "
-            "leave out --only and --report-only"
-        )
+        raise UsageError(f"{recipe}: is no study, which alone has parts; leave out --only and --report-only")
     else:
         _run_recipe(experiment, asked, dry_run=dry_run, json=json)
 

@@ -61,11 +61,7 @@ def write(
     Example:
         sweetrl tasks write --model openai:MODEL@http://localhost:8000/v1 --topics topics.txt --n 50 -o tasks.jsonl
     """
-    if (topics is None) == (snippets is None):
-        raise UsageError("give either --topics FILE, with a topic a line, or --from SNIPPETS.jsonl")
-    inspirations = (
-        writing.read_topics(topics) if topics is not None else writing.read_snippets(snippets or Path())
-    )
+    inspirations = _inspirations(topics, snippets)
     if not writing.drafts_of(output).exists():
         refuse_existing(output, replace=force)
     others = {task.id: task for source in against or () for task in load_tasks(source).values()}
@@ -74,6 +70,14 @@ def write(
     writer = ModelSettings(model, sampling, parse_price(price))
     tally, drafts = writing.write_tasks_file(order, writer, output, TerminalReporter(quiet=quiet or json))
     _report(output, drafts, n, tally, json=json, quiet=quiet)
+
+
+def _inspirations(topics: Path | None, snippets: Path | None) -> Sequence[str]:
+    if topics is not None and snippets is None:
+        return writing.read_topics(topics)
+    if snippets is not None and topics is None:
+        return writing.read_snippets(snippets)
+    raise UsageError("give either --topics FILE, with a topic a line, or --from SNIPPETS.jsonl")
 
 
 def _report(

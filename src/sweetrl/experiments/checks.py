@@ -9,6 +9,7 @@ import os
 import shutil
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
+from sweetrl.domains.dialogues import distinct_episodes
 from sweetrl.domains.prompt_files import read_prompt
 from sweetrl.domains.registry import all_domains, find_domain
 from sweetrl.domains.sources import load_tasks
@@ -28,6 +30,7 @@ from sweetrl.experiments.pipeline import VALUES, Stage
 from sweetrl.learning.algorithms import default_settings
 from sweetrl.models.scripted import script_named
 from sweetrl.models.specification import EndpointUrl, parse_spec, trainable
+from sweetrl.records import is_on_hub
 from sweetrl.settings import CriticSettings, Recipe, ServerSettings, TrainSettings
 from sweetrl.types import Task
 
@@ -39,6 +42,9 @@ PACKAGES = {"train": "torch", "serve": "aiohttp", "browser": "playwright"}
 """A package of each extra that stages may need."""
 FAR = 30.0
 """A learning rate that differs by this factor from what is usual is worth a look; for adapters by ten times that."""
+
+HIGHEST = 2e-3
+"""No model is so small that a higher learning rate would be usual."""
 
 
 @dataclass(frozen=True)
@@ -117,16 +123,23 @@ class _Checker:
                 f"tasks.test: {len(both)} tasks are in tasks.train too; the result will not be about unseen tasks",
                 fatal=False,
             )
-        if recipe.episodes is not None and not self._is_there(recipe.episodes):
-            yield Problem(
-                f"episodes: {recipe.episodes}: no such file; leave out episodes to have some rolled out"
-            )
+        yield from self._of_episodes(known.get("tasks.train", {}))
         yield from self._of_script(
             list({**known.get("tasks.train", {}), **known.get("tasks.test", {})}.values())
         )
 
+    def _of_episodes(self, tasks: dict[str, Task]) -> Iterator[Problem]:
+        """Whether the stored dialogues can be read and are about the tasks to train on."""
+        stored = self._recipe.episodes
+        if stored is None or stored in self._known.written:
+            return
+        if not Path(stored).exists():
+            yield Problem(f"episodes: {stored}: no such file; leave out episodes to have some rolled out")
+        elif tasks:
+            yield from _raised("episodes", lambda: deque(distinct_episodes(Path(stored), tasks), maxlen=0))
+
     def _is_there(self, path: str) -> bool:
-        return path in self._known.written or Path(path).exists()
+        return path in self._known.written or is_on_hub(path) or Path(path).exists()
 
     def _of_script(self, tasks: list[Task]) -> Iterator[Problem]:
         """Whether a scripted collaborator can play these tasks."""
@@ -305,7 +318,7 @@ def usual_rate(parameters: float, *, adapters: bool = False) -> tuple[float, flo
     Through what works for the tiny model that ships (1e-3 at a million parameters) and the paper's for 8 billion.
     """
     rate = 2e-7 * (8e9 / parameters) ** 0.95
-    return (50 * rate, 10 * FAR) if adapters else (rate, FAR)
+    return (min(50 * rate, HIGHEST), 10 * FAR) if adapters else (min(rate, HIGHEST), FAR)
 
 
 def _count(parameters: float) -> str:

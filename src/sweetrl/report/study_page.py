@@ -152,7 +152,7 @@ class _Page:
             yield self._bars("methods", main)
             yield from self._steps([step for step in results.steps if step.second in main])
         if ablations:
-            yield "## Ablations"
+            yield "## Ablations and other variants"
             yield self._method_table(ablations)
             yield from self._steps([step for step in results.steps if step.second in ablations])
         yield from self._shares()
