@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from sweetrl.errors import UsageError
 from sweetrl.experiments.layout import EPISODES, VERDICTS
+from sweetrl.records import is_merged_shard
 from sweetrl.records.reading import MAX_LINE_BYTES
 
 TASKS = "tasks.jsonl"
@@ -111,7 +112,7 @@ def _record_files(folder: Path) -> Iterator[Path]:
         # Sorted in place, and without those that are not entered.
         folders[:] = sorted(each for each in folders if each not in _SKIPPED and not each.startswith("."))
         for name in sorted(names):
-            if name.endswith(".jsonl"):
+            if name.endswith(".jsonl") and not is_merged_shard(Path(place, name)):
                 yield Path(place, name)
 
 
