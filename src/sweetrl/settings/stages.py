@@ -202,6 +202,14 @@ class DrawSettings(Section, frozen=True, kw_only=True):
         Positive | None,
         Setting("Only for the first N dialogues on each task.", Record.UNLESS_DEFAULT, default="all"),
     ] = None
+    fraction: Annotated[
+        Share | None,
+        Setting(
+            "Only for this fraction of the dialogues, chosen by the seed.",
+            Record.UNLESS_DEFAULT,
+            default="all",
+        ),
+    ] = None
     concurrency: Annotated[Positive, harmless("The most turns that are under way at a time.")] = 64
 
 

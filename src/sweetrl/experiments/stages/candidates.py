@@ -13,6 +13,7 @@ from sweetrl.domains.sources import tasks_or_none
 from sweetrl.experiments.stages.filling import Tally, fill, open_output, opened_models
 from sweetrl.experiments.stages.reporting import SILENT, Reporter
 from sweetrl.records import fingerprint, part_of
+from sweetrl.seeds import SEEDS, derive_seed
 from sweetrl.settings import SamplingSettings, recorded
 from sweetrl.types import CandidateSet, Episode
 
@@ -32,9 +33,8 @@ async def draw_candidates(
     tasks = tasks_or_none(source)
 
     def dialogues() -> Iterator[Episode]:
-        most = settings.draw.attempts
         stored = distinct_episodes(episodes, tasks)
-        return (episode for episode in stored if most is None or episode.attempt < most)
+        return (episode for episode in stored if _is_chosen(episode, settings))
 
     part = part_of((stored.id for stored in stored_turns(dialogues())), settings.shard)
     tally, rules = Tally(output, "turns"), Rules(turn_limit=settings.turn_limit)
@@ -53,3 +53,12 @@ async def draw_candidates(
             served = "openai:" in settings.agent.model and settings.agent.temperature != 0
             await fill(log, refuse_copies(drawn, agent.name) if served else drawn, tally, reporter)
     return tally
+
+
+def _is_chosen(episode: Episode, settings: SamplingSettings) -> bool:
+    """Whether candidates are drawn for a dialogue; does not depend on the other dialogues of the file."""
+    draw = settings.draw
+    if draw.attempts is not None and episode.attempt >= draw.attempts:
+        return False
+    number = derive_seed(settings.seed, "drawn", episode.id)
+    return draw.fraction is None or number < draw.fraction * SEEDS
