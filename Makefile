@@ -49,6 +49,8 @@ test-integrations: ## the adapters against the real packages, each in an environ
 	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$$peer,serve,test]"; \
 	    .venv-$$peer/bin/python -m pytest -W default tests/integrations/test_$${peer}*.py; \
 	done
+	.venv-openenv/bin/python -m pip install --quiet --disable-pip-version-check uv
+	PATH="$(CURDIR)/.venv-openenv/bin:$$PATH" .venv-openenv/bin/python -m pytest tests/integrations/test_resolver.py
 
 check: $(COMPLETE) ## style, types, and who may import whom
 	$(BIN)/ruff check .

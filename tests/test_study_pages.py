@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweetrl.cli.screen import in_words
+from sweetrl.experiments.stage_words import in_words
 from sweetrl.experiments.study_plan import plan
 from sweetrl.settings import Study, load_experiment, load_study
 

@@ -158,3 +158,8 @@ def test_a_digest_tells_texts_apart_and_nothing_from_the_empty_text() -> None:
     assert len({digest(""), digest("a"), digest("a "), digest("\ud800")}) == 4
     assert digest("a") == digest("a")
     assert len(digest("a")) == 16
+
+
+def test_a_failure_names_its_kind_once():
+    assert str(Failure("agent", "not_found", "not_found: HTTP 404")) == "agent: not_found: HTTP 404"
+    assert str(Failure("score", "SandboxError", "gone")) == "score: SandboxError: gone"

@@ -59,8 +59,9 @@ def installing(extra: str) -> str:
     checkout = Path(__file__).parents[2]
     if not (checkout / "pyproject.toml").is_file():
         return f"pip install 'sweetrl[{extra}]'"
-    own = (checkout / ".venv").is_dir()
-    return f"{'.venv/bin/' if own else ''}pip install -e '.[{extra}]'"
+    inside = Path.cwd() == checkout
+    pip = (Path() if inside else checkout) / ".venv/bin/pip" if (checkout / ".venv").is_dir() else "pip"
+    return f"{pip} install -e '{'.' if inside else checkout}[{extra}]'"
 
 
 class EndpointDown(UsageError):  # noqa: N818  the name says it all

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -83,3 +84,19 @@ def test_a_failure_names_its_stage_and_kind_on_one_line():
     assert (found.stage, found.kind, found.message) == ("critic", "context_length", "too long")
     assert failure("agent", StageError("x" * 9000)).kind == "StageError"
     assert len(failure("agent", StageError("x" * 9000)).message) == 500
+
+
+def test_of_several_that_break_down_together_one_is_raised_and_no_other_is_printed():
+    async def work(item):
+        raise ConnectionError(item)
+
+    async def run():
+        printed = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: printed.append(context))
+        with pytest.raises(ConnectionError):
+            await collect(["a", "b", "c"], work, 3)
+        gc.collect()
+        await asyncio.sleep(0)
+        return printed
+
+    assert asyncio.run(run()) == []

@@ -124,6 +124,26 @@ def test_pages_are_compared_by_similarity(sweetrl: Sweetrl, tmp_path: Path) -> N
     assert "similarity, %" in sweetrl("compare", *folders).out
 
 
+def test_rewards_of_a_domain_that_is_not_installed_are_in_per_cent_only_if_they_can_be(
+    sweetrl: Sweetrl, tmp_path: Path
+) -> None:
+    points = [
+        write_run(tmp_path / name, {"a": [7.5], "b": [got]}, scorer="shop-rows/1")
+        for name, got in (("p", 2.0), ("q", 4.0))
+    ]
+    said = sweetrl("compare", *points).out
+    assert "reward, with 95 % intervals" in said
+    assert "4.75" in said
+    assert "+1.00" in said
+    shares = [
+        write_run(tmp_path / name, {"a": [0.5], "b": [got]}, scorer="shop-rows/1")
+        for name, got in (("r", 0.0), ("s", 1.0))
+    ]
+    said = sweetrl("compare", *shares).out
+    assert "reward, %, with 95 % intervals" in said
+    assert "+50.0" in said
+
+
 def test_tasks_of_only_one_run_are_counted_and_named(
     sweetrl: Sweetrl, runs: list[Path], tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from sweetrl.cli import console
+from sweetrl.experiments import progress
 from sweetrl.types import Metric
 
 
@@ -48,6 +49,32 @@ def test_progress_is_silent_where_standard_error_is_no_terminal(capsys):
     with console.progress("scoring", total=2) as advance:
         advance(2)
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_log_file_is_told_once_whom_the_work_waits_for(capsys):
+    with console.progress("turns", total=2) as advance:
+        for waits_for in ("", "no connection to host", "no connection to host", "", "no connection to host"):
+            advance(0, waits_for)
+    assert capsys.readouterr().err == "no connection to host\n" * 2
+
+
+def test_the_bar_says_whom_the_work_waits_for_until_it_goes_on(terminal):
+    with terminal as shown:
+        with console.progress("turns", total=2) as advance:
+            advance(0, "no connection to host")
+        waiting = without_colours(shown.getvalue())
+        with console.progress("turns", total=2) as advance:
+            advance(0, "no connection to host")
+            advance(1)
+    assert "no connection to host" in waiting.splitlines()[-1]
+    assert without_colours(shown.getvalue()).splitlines()[-1].startswith("turns")
+
+
+def test_who_started_the_command_is_told_whom_it_waits_for(tmp_path, monkeypatch):
+    monkeypatch.setenv(progress.VARIABLE, str(tmp_path / "progress"))
+    with console.progress("turns", total=2) as advance:
+        advance(0, "no connection to host")
+    assert progress.trouble(tmp_path / "progress") == "no connection to host"
 
 
 def test_progress_is_silent_when_asked(terminal):

@@ -1,5 +1,6 @@
 """The commands that a quickstart ends with."""
 
+import importlib.util
 import shlex
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from command_lines import complaint
 from conftest import CHECKOUT
 from sweetrl.cli.quickstart import RECIPES, next_steps, shipped
+from sweetrl.errors import installing
 from sweetrl.settings import load_study
 
 
@@ -24,9 +26,9 @@ def commands_after_a_run(
 
 def test_what_to_do_next_is_commands_that_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands = commands_after_a_run(tmp_path, monkeypatch)
-    assert len(commands) == 4
+    assert len(commands) == 5
     words = [line.partition(" ")[2] for line in commands]
-    assert [complaint(each) for each in words] == [None] * 4
+    assert [complaint(each) for each in words] == [None] * 5
     [_, recipe, *changes] = shlex.split(next(each for each in words if each.startswith("run ")))
     assert load_study(Path(recipe), [each for each in changes if "=" in each]).output == "quickstart-beta"
 
@@ -36,7 +38,29 @@ def test_a_folder_with_a_space_in_its_name_is_one_word_of_a_command(
 ) -> None:
     words = [shlex.split(line) for line in commands_after_a_run(tmp_path, monkeypatch, "my run")]
     assert "my run/seed-0/evaluations/sweet/episodes.jsonl" in words[0]
-    assert load_study(Path(words[-1][2]), [each for each in words[-1] if "=" in each]).output == "my run-beta"
+    assert load_study(Path(words[3][2]), [each for each in words[3] if "=" in each]).output == "my run-beta"
+    assert words[4][-1] == "my run"
+
+
+def test_credit_is_told_the_outcomes_of_the_dialogues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [words] = [
+        shlex.split(each) for each in commands_after_a_run(tmp_path, monkeypatch) if " credit " in each
+    ]
+    assert words[words.index("--verdicts") + 1] == "quickstart/seed-0/evaluations/sweet/verdicts.jsonl"
+
+
+def test_the_viewer_is_named_with_how_it_is_installed_where_it_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "starlette" else there(name)
+    )
+    last = commands_after_a_run(tmp_path, monkeypatch)[-1]
+    assert last.startswith(f"{installing('view')} && ")
+    assert last.endswith("sweetrl view quickstart")
 
 
 def test_a_program_that_the_shell_does_not_find_is_called_by_its_path(

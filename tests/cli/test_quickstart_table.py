@@ -5,8 +5,9 @@ import io
 import msgspec
 from rich.console import Console
 
-from sweetrl.cli.quickstart import caveats, results_table, shipped
+from sweetrl.cli.quickstart import results_table, shipped
 from sweetrl.evaluation.studies import MethodResult, Step, StudyResults
+from sweetrl.experiments.study_summary import caveats
 from sweetrl.settings import load_study
 from sweetrl.types import Metric
 

@@ -10,10 +10,11 @@ import typer
 
 from conftest import CHECKOUT
 from sweetrl.cli import screen
-from sweetrl.cli.screen import Asked, Lines, View, in_words, run_stages
+from sweetrl.cli.screen import Asked, Lines, View, run_stages
 from sweetrl.experiments.events import StageFailed
 from sweetrl.experiments.local import LocalExecutor
 from sweetrl.experiments.pipeline import Stage
+from sweetrl.experiments.stage_words import in_words
 from sweetrl.experiments.study_plan import plan
 from sweetrl.settings import load_study
 

@@ -12,7 +12,8 @@ import pytest
 REPLAY = """
 import sys, time
 from sweetrl.cli.quickstart import shipped
-from sweetrl.cli.screen import Screen, in_words
+from sweetrl.cli.screen import Screen
+from sweetrl.experiments.stage_words import in_words
 from sweetrl.experiments.events import StageFinished, StagesProgressed, StageStarted
 from sweetrl.experiments.schedule import Schedule, needs_of
 from sweetrl.experiments.study_plan import plan

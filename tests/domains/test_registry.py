@@ -141,6 +141,11 @@ def test_an_installed_domain_is_found_by_its_entry_point(
     assert registry.find_domain("parcels").name == "parcels"
 
 
+def test_a_module_that_is_not_found_is_told_how_it_can_be() -> None:
+    with pytest.raises(UsageError, match=r"No module named 'prices'.*PYTHONPATH=\."):
+        registry.use_domain("prices:PRICE")
+
+
 def test_a_broken_entry_point_gives_one_line_and_the_others_go_on(
     module: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

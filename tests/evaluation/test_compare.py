@@ -184,6 +184,13 @@ def test_two_runs_by_hand():
     assert found.success.low <= found.success.value <= found.success.high
 
 
+def test_a_difference_in_points_lies_within_its_interval_and_is_as_wide_as_points_are():
+    points = paired_difference("reward", [3.0] * 6, [15.0] * 6)
+    shares = paired_difference("reward", [0.0] * 6, [1.0] * 6)
+    assert points.low == pytest.approx(12 * shares.low)
+    assert points.value == points.high == 12.0
+
+
 def test_a_task_that_only_one_run_could_be_scored_on_is_named():
     found = compare_runs(tally(a=[1.0], b=[None]), tally(a=[1.0], b=[0.5]))
     assert (found.tasks, found.only_first, found.only_second) == (1, (), ("b",))

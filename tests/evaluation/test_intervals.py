@@ -206,3 +206,12 @@ def test_scores_that_mean_nothing_have_an_interval_around_a_half() -> None:
 
 def test_one_kind_of_outcome_has_no_area() -> None:
     assert area_under_curve([1.0, 2.0], [True, True]).value is None
+
+
+@pytest.mark.parametrize("points", [15.0, -4.0])
+def test_rewards_that_are_no_shares_lie_within_their_own_interval(points) -> None:
+    alike = clustered_mean("points", [points] * 6, [1] * 6)
+    alone = clustered_mean("points", [points], [1])
+    assert alike.low <= points <= alike.high
+    assert alike.low < alike.high
+    assert alone.low <= points <= alone.high

@@ -66,6 +66,14 @@ def test_what_a_stage_would_stumble_over_is_named_by_its_key(
     assert found.startswith(said)
 
 
+def test_dialogues_on_other_tasks_are_found_before_the_first_stage(recipe: Path) -> None:
+    stored = Path(__file__).parents[2] / "examples" / "episodes.jsonl"
+    [found] = problems(recipe, f"episodes={stored}", "tasks.train=mini-backend:train:2")
+    assert found.startswith("episodes: ")
+    assert "the task shipping-fee is not among the tasks" in found
+    assert problems(recipe, f"episodes={stored}", f"tasks.train={stored.with_name('tasks.jsonl')}") == []
+
+
 def test_a_folder_without_a_configuration_is_no_model(recipe: Path, tmp_path: Path) -> None:
     [found] = problems(recipe, f"agent.model=hf:{tmp_path}")
     assert "has no config.json" in found
@@ -102,6 +110,8 @@ def test_learning_rates_far_from_what_is_usual_are_warned_of(
         (1.35e8, 1e-5, False),
         (1.35e8, 1e-4, True),
         (8e9, 1e-4, True),
+        (3.9e4, 1e-4, True),
+        (5.9e5, 1e-3, False),
     ],
 )
 def test_learning_rates_that_people_use_are_usual(parameters: float, rate: float, adapters: bool) -> None:

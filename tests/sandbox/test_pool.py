@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sweetrl.errors import SandboxError
+from sweetrl.errors import SandboxError, UsageError
 from sweetrl.sandbox import (
     Isolation,
     Limits,
@@ -292,3 +292,11 @@ def test_closing_ends_running_and_waiting_programs_in_an_error_of_ours() -> None
     for thread in threads:
         thread.join(timeout=30)
     assert ends == ["the sandbox is closed"] * 3
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"sources": "def f(): pass"}, {"calls": "f()"}, {"calls": (["f(1)", "f(2)"],)}]
+)
+def test_one_text_in_place_of_several_is_refused_with_how_it_is_written(wrong):
+    with pytest.raises(UsageError, match=r"sources=\(code,\), calls=\('f\(1\)',\)"):
+        Program(**{"sources": ("def f(): pass",), "calls": ("f()",), **wrong})

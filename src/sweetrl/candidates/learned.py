@@ -83,7 +83,7 @@ def _reads(found: CrossFitted, model: str) -> str:
     used = [
         f"{name} ({share:.0%} of the fits)" for name, share in zip(names, found.used, strict=False) if share
     ]
-    return " and ".join(used)
+    return " and ".join(used) + ("; some read both" if sum(found.used) > 1 else "")
 
 
 # ---------------------------------------------------------------- words

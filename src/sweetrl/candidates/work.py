@@ -29,10 +29,12 @@ async def as_finished(
                 running.add(asyncio.ensure_future(work(*taken)))
             if not running:
                 return
-            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             for each in done:
+                running.remove(each)
                 yield each.result()
     finally:
+        # Those that broke down together with the first one are among them, and asyncio would print each.
         for each in running:
             each.cancel()
         await asyncio.gather(*running, return_exceptions=True)

@@ -1,6 +1,5 @@
 """`sweetrl compare`: whether scored runs differ, paired by task."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +9,11 @@ from rich.table import Table
 
 from sweetrl.cli import console, figures
 from sweetrl.cli.console import JsonFlag, QuietFlag
+from sweetrl.domains.domain import Labels
 from sweetrl.domains.registry import domain_of_scorer
 from sweetrl.errors import UsageError
 from sweetrl.evaluation.compare import Comparison, Difference, compare_runs
-from sweetrl.experiments.scored_runs import ScoredRun, read_scored_run
+from sweetrl.experiments.scored_runs import ScoredRun, distinct_names, read_scored_run
 from sweetrl.types import Metric
 
 OUTCOMES = ("success", "success_failures_as_zero", "reward")
@@ -58,43 +58,35 @@ def compare(
 
 
 def _table(outcome: str, first: ScoredRun, compared: list[tuple[ScoredRun, Comparison]]) -> Table:
-    table = Table(title=f"{_label(outcome, first)}, with 95 % intervals", title_justify="left")
+    label = figures.LABELS.get(outcome) or _reward_label([first, *(run for run, _ in compared)])
+    table = Table(title=f"{label}, with 95 % intervals", title_justify="left")
     wins = ["win rate, %"] if outcome == "reward" else []
-    names = _names([first.folder, *(run.folder for run, _ in compared)])
+    names = distinct_names([first.folder, *(run.folder for run, _ in compared)])
     table.add_column("run", overflow="fold")
     for heading in ("mean", f"difference to {names[first.folder]}", "p", *wins, "tasks"):
         table.add_column(heading, justify="right", overflow="fold")
     blank = [""] * (2 + len(wins))
-    table.add_row(names[first.folder], _mean(outcome, first), *blank, str(_tasks(outcome, first)))
+    mean = figures.with_interval(_metrics(first)[outcome], label)
+    table.add_row(names[first.folder], mean, *blank, str(_tasks(outcome, first)))
     for run, comparison in compared:
         difference: Difference = getattr(comparison, outcome)
         won = [figures.percent_with_interval(comparison.win_rate)] if wins else []
-        cells = [_mean(outcome, run), _signed(difference), _shown_p(difference.p), *won]
+        mean = figures.with_interval(_metrics(run)[outcome], label)
+        cells = [mean, figures.with_interval(difference, label, "+"), _shown_p(difference.p), *won]
         table.add_row(names[run.folder], *cells, str(difference.count))
     return table
 
 
-def _names(folders: list[Path]) -> dict[Path, str]:
-    """Each folder by what tells it from the others: a table has no room for the path that they share."""
-    if len({folder.is_absolute() for folder in folders}) > 1:
-        return {folder: str(folder) for folder in folders}
-    shared = os.path.commonpath([folder.parent for folder in folders])
-    return {folder: os.path.relpath(folder, shared or os.curdir) for folder in folders}
-
-
-def _label(outcome: str, run: ScoredRun) -> str:
-    if outcome in figures.LABELS:
-        return figures.LABELS[outcome]
-    domains = filter(None, map(domain_of_scorer, sorted(run.tally.scorers)))
-    return f"{next((domain.labels.reward for domain in domains), 'reward')}, %"
-
-
-def _mean(outcome: str, run: ScoredRun) -> str:
-    """Of all tasks of the run, whether the others have them or not."""
-    return figures.percent_with_interval(_metrics(run)[outcome])
+def _reward_label(runs: list[ScoredRun]) -> str:
+    """What their domain calls it; where that is not installed, rewards outside of 0 to 1 are no shares."""
+    domains = filter(None, map(domain_of_scorer, sorted(runs[0].tally.scorers)))
+    rewards = [run.tally.reward(task) for run in runs for task in run.tally.answers]
+    unknown = Labels(share=all(0 <= reward <= 1 for reward in rewards))
+    return figures.reward_label(next((domain.labels for domain in domains), unknown))
 
 
 def _metrics(run: ScoredRun) -> dict[str, Metric]:
+    """Of all tasks of the run, whether the others have them or not."""
     tally = run.tally
     metrics = (tally.success_metric(), tally.failures_as_zero_metric(), tally.reward_metric())
     return dict(zip(OUTCOMES, metrics, strict=True))
@@ -102,12 +94,6 @@ def _metrics(run: ScoredRun) -> dict[str, Metric]:
 
 def _tasks(outcome: str, run: ScoredRun) -> int:
     return len(run.tally.attempted if outcome == "success_failures_as_zero" else run.tally.answers)
-
-
-def _signed(difference: Difference) -> str:
-    if difference.value is None or difference.low is None or difference.high is None:
-        return figures.NOTHING
-    return f"{100 * difference.value:+.1f} ({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
 
 
 def _shown_p(p: float) -> str:

@@ -6,7 +6,7 @@ on standard output. rich and msgspec are imported on first use, because `--help`
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,8 @@ from sweetrl.experiments import progress as progress_file
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
+
+    from sweetrl.experiments.stages.reporting import Advance
 
 GROUP_SETTINGS: dict[str, Any] = {"default_map": {"help": False}}
 """For every group of commands. A `--help` that was not given would otherwise be None, and typer would import
@@ -61,21 +63,19 @@ def printable(text: str, *, keep: str = "") -> str:
 
 
 @contextmanager
-def progress(
-    label: str, total: int | None, *, done: int = 0, quiet: bool = False
-) -> Iterator[Callable[[int], None]]:
+def progress(label: str, total: int | None, *, done: int = 0, quiet: bool = False) -> Iterator["Advance"]:
     """A progress bar with rate, elapsed and remaining time; yields the function that advances it.
 
     `done` items of `total` were there before this run, so they count for the bar but not for the rate.
-    Nothing is shown when `quiet`, or when standard error is not a terminal. Whoever started the command and asked
-    to be told is told instead.
+    Nothing is shown when `quiet`. Where standard error is not a terminal, only what the work waits for is. Whoever
+    started the command and asked to be told is told instead.
     """
     tell = progress_file.teller()
     if tell is not None and total is not None:
         yield _counting(tell, total, done)
         return
     if quiet or not sys.stderr.isatty():
-        yield lambda _: None
+        yield _waiting(quiet=quiet)
         return
     from rich.progress import ProgressColumn, Task
     from rich.text import Text
@@ -89,14 +89,27 @@ def progress(
 
     with bar(RateColumn()) as shown:
         task = shown.add_task(label, total=total, completed=done, before=done)
-        yield lambda count: shown.advance(task, count)
+        yield lambda count, waits="": shown.update(task, advance=count, description=printable(waits) or label)
 
 
-def _counting(tell: progress_file.Tell, total: int, done: int) -> Callable[[int], None]:
-    def advance(count: int) -> None:
+def _counting(tell: progress_file.Tell, total: int, done: int) -> "Advance":
+    def advance(count: int, waits_for: str = "", /) -> None:
         nonlocal done
         done += count
-        tell(done, total)
+        tell(done, total, waits_for)
+
+    return advance
+
+
+def _waiting(*, quiet: bool) -> "Advance":
+    """Says once whom the work waits for, and again if it stops once more."""
+    told = ""
+
+    def advance(_: int, waits_for: str = "", /) -> None:
+        nonlocal told
+        if waits_for and not told and not quiet:
+            note(waits_for)
+        told = waits_for
 
     return advance
 

@@ -1,6 +1,5 @@
 """`sweetrl fairness`: what the collaborator gave away in a run, beside what the agent made of it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -11,14 +10,11 @@ from rich.table import Table
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
-from sweetrl.cli.figures import percent, percent_interval
+from sweetrl.cli.figures import add_row
 from sweetrl.domains.sources import load_tasks
-from sweetrl.evaluation.fairness import DialogueFairness, FairnessReport, FairnessTally
+from sweetrl.evaluation.fairness import FairnessReport, FairnessTally, WorstLeaks
 from sweetrl.experiments.stages.fairness import assess_dialogues
 from sweetrl.records import write_lines
-
-WORST = 5
-"""How many leaking dialogues are named."""
 
 LABELS = {
     "success": "success",
@@ -61,7 +57,7 @@ def fairness(
     Example:
         sweetrl fairness --tasks mini-backend:train:20 --episodes run/episodes.jsonl
     """
-    tally, worst = FairnessTally(), _Worst()
+    tally, worst = FairnessTally(), WorstLeaks()
     assessed = map(worst.add, assess_dialogues(load_tasks(tasks), episodes, verdicts, tally))
     if details is None:
         for _ in assessed:
@@ -79,27 +75,6 @@ def fairness(
             console.note(line)
 
 
-class _Worst:
-    """The dialogues in which most of the reference came out."""
-
-    def __init__(self) -> None:
-        self._kept: list[DialogueFairness] = []
-
-    def add(self, dialogue: DialogueFairness) -> DialogueFairness:
-        if dialogue.leaks:
-            self._kept.append(dialogue)
-            self._kept.sort(key=lambda each: -each.carried)
-            del self._kept[WORST:]
-        return dialogue
-
-    def lines(self) -> Iterator[str]:
-        for dialogue in self._kept:
-            first = next(reply for reply in dialogue.replies if reply.leaks)
-            quote = " ".join(first.fragments[0].split())[:60]
-            share = f"{dialogue.carried:.0%} of the code came out"
-            yield f"{dialogue.episode_id}: {share}, first in turn {first.turn + 1}: {quote}"
-
-
 def fairness_table(report: FairnessReport) -> Table:
     """The figures, one row each."""
     title = f"Fairness of the collaborator: {report.dialogues} dialogues, {report.replies} replies"
@@ -109,6 +84,5 @@ def fairness_table(report: FairnessReport) -> Table:
     found = {metric.name: metric for metric in report.metrics if metric.count}
     for name, label in LABELS.items():
         if name in found:
-            metric = found[name]
-            table.add_row(label, percent(metric), percent_interval(metric), str(metric.count))
+            add_row(table, label, found[name], "%")
     return table

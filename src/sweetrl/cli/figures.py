@@ -3,6 +3,7 @@
 from rich.table import Table
 
 from sweetrl.domains.domain import Domain, Labels
+from sweetrl.evaluation.compare import Difference
 from sweetrl.types import Metric, RunMetrics
 
 NOTHING = "-"
@@ -19,24 +20,25 @@ LABELS = {
 LEAKS = "leaking_dialogues"
 
 
-def percent(metric: Metric) -> str:
-    """`40.4`."""
-    return _number(metric.value, 100)
-
-
 def plain(metric: Metric | None, *, percent: bool) -> str:
     """`40.4`, or `2.31` for what is no share; a dash for nothing."""
-    return NOTHING if metric is None else _number(metric.value, 100 if percent else 1)
-
-
-def percent_interval(metric: Metric) -> str:
-    """`37.4 to 43.5`."""
-    return _interval(metric, 100)
+    return NOTHING if metric is None else _number(metric.value, "%" if percent else "")
 
 
 def percent_with_interval(metric: Metric) -> str:
     """`40.4 (37.4 to 43.5)`."""
-    return NOTHING if metric.value is None else f"{percent(metric)} ({percent_interval(metric)})"
+    return with_interval(metric, "%")
+
+
+def with_interval(metric: Metric | Difference, label: str, sign: str = "") -> str:
+    """A figure as its label says, in per cent or as it is; `sign` is "+" for a difference."""
+    mean = _number(metric.value, label, sign)
+    return NOTHING if metric.value is None else f"{mean} ({_interval(metric, label, sign)})"
+
+
+def add_row(table: Table, label: str, metric: Metric, scale: str) -> None:
+    """A row of name, mean, interval and count; in per cent if the text `scale` ends so."""
+    table.add_row(label, _number(metric.value, scale), _interval(metric, scale), str(metric.count))
 
 
 def metrics_table(run: RunMetrics, domain: Domain) -> Table:
@@ -52,10 +54,10 @@ def metrics_table(run: RunMetrics, domain: Domain) -> Table:
     labels = {name: LABELS[name] for name in successes} | {"reward": reward_label(domain.labels)} | LABELS
     for name, label in labels.items():
         if name in run.metrics:
-            _add_row(table, label, run.metrics[name])
+            add_row(table, label, run.metrics[name], label)
     for metric in run.fairness:
         if metric.name == LEAKS:
-            _add_row(table, "dialogues with code of the reference, %", metric)
+            add_row(table, "dialogues with code of the reference, %", metric, "%")
     return table
 
 
@@ -64,15 +66,11 @@ def reward_label(labels: Labels) -> str:
     return f"{labels.reward}, %" if labels.share else labels.reward
 
 
-def _add_row(table: Table, label: str, metric: Metric) -> None:
-    scale = 100 if label.endswith("%") else 1
-    table.add_row(label, _number(metric.value, scale), _interval(metric, scale), str(metric.count))
+def _number(value: float | None, label: str, sign: str = "") -> str:
+    factor, digits = (100, 1) if label.endswith("%") else (1, 2)
+    return NOTHING if value is None else f"{factor * value:{sign}.{digits}f}"
 
 
-def _number(value: float | None, scale: float) -> str:
-    digits = 1 if scale == 100 else 2
-    return NOTHING if value is None else f"{scale * value:.{digits}f}"
-
-
-def _interval(metric: Metric, scale: float) -> str:
-    return NOTHING if metric.low is None else f"{_number(metric.low, scale)} to {_number(metric.high, scale)}"
+def _interval(metric: Metric | Difference, label: str, sign: str = "") -> str:
+    low, high = (_number(end, label, sign) for end in (metric.low, metric.high))
+    return NOTHING if metric.low is None else f"{low} to {high}"

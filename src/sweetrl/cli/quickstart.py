@@ -3,6 +3,7 @@
 It runs a study that ships with the package and says in plain words what is going on.
 """
 
+import importlib.util
 import json as json_text
 import shlex
 import shutil
@@ -19,11 +20,13 @@ from rich.table import Table
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import percent_with_interval, plain
-from sweetrl.cli.screen import Asked, View, in_words, refuse_problems, run_stages
-from sweetrl.errors import UsageError
+from sweetrl.cli.screen import Asked, View, refuse_problems, run_stages
+from sweetrl.errors import UsageError, installing
 from sweetrl.experiments.local import usable_cores
 from sweetrl.experiments.plan import Plan
+from sweetrl.experiments.stage_words import in_words
 from sweetrl.experiments.study_plan import plan
+from sweetrl.experiments.study_summary import caveats, metrics_of
 from sweetrl.experiments.time_left import weight
 from sweetrl.records import write_atomically
 from sweetrl.settings import Study, load_study
@@ -143,56 +146,24 @@ def _results(study: Study, planned: Plan, *, fresh: bool, quiet: bool) -> "Study
     return results
 
 
-def metrics_of(results: "StudyResults") -> dict[str, object]:
-    """The figures of each method in short, and nothing that depends on the machine's speed or folders."""
-    return {
-        "methods": {
-            name: {
-                "label": method.label,
-                "success": method.figures["success"].value,
-                "low": method.figures["success"].low,
-                "high": method.figures["success"].high,
-                "count": method.figures["success"].count,
-                "unscored": method.unscored + method.failed,
-                **{key: metric.value for key, metric in method.figures.items() if key != "success"},
-            }
-            for name, method in results.methods.items()
-        },
-        "steps": msgspec.to_builtins(results.steps),
-        "tasks": results.tasks,
-        "seeds": results.seeds,
-        "caution": results.caution,
-    }
-
-
-def caveats(results: "StudyResults") -> Iterator[str]:
-    """What the table must not be read as."""
-    if results.caution:
-        yield results.caution
-    labels = {name: method.label for name, method in results.methods.items()}
-    level = [
-        f"{labels[step.first]} and {labels[step.second]}"
-        for step in results.steps
-        if step.low is not None and step.high is not None and step.low <= 0 <= step.high
-    ]
-    if level:
-        yield f"Not told apart by this run (the interval of the difference holds 0): {'; '.join(level)}."
-
-
 def next_steps(study: Study, tasks: str, recipe: Path) -> Iterator[str]:
     """What to try with a finished run, as commands that work from this folder."""
     folder = f"{study.output}/seed-{study.seed}"
-    dialogues = f"{folder}/evaluations/sweet/episodes.jsonl"
+    dialogues, verdicts = (f"{folder}/evaluations/sweet/{name}.jsonl" for name in ("episodes", "verdicts"))
     critic, credit = f"{folder}/critics/sweet", f"{study.output}/credit.jsonl"
     another = f"output={study.output}-beta"
     yield "What to do next: open the report in a browser, or"
     for words in (
         ("episodes", "show", dialogues),
-        ("credit", dialogues, "--tasks", tasks, "--critic", critic, "-o", credit),
+        ("credit", dialogues, "--tasks", tasks, "--verdicts", verdicts, "--critic", critic, "-o", credit),
         ("play",),
         ("run", _from_here(recipe.resolve()), "--set", "methods.sweet.policy.beta=0.5", "--set", another),
+        ("view", study.output),
     ):
-        yield f"  {shlex.join((_this_command(), *words))}"
+        first = (
+            "" if words[0] != "view" or importlib.util.find_spec("starlette") else f"{installing('view')} && "
+        )
+        yield f"  {first}{shlex.join((_this_command(), *words))}"
 
 
 def _this_command() -> str:

@@ -10,8 +10,8 @@ from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_table
-from sweetrl.cli.figures import percent_with_interval
-from sweetrl.cli.options import LimitOption, TasksOption
+from sweetrl.cli.figures import percent_with_interval, reward_label, with_interval
+from sweetrl.cli.options import LimitOption, OutputOption, TasksOption
 from sweetrl.cli.reporting import TerminalReporter
 from sweetrl.domains.domain import Domain
 from sweetrl.domains.sources import load_tasks
@@ -22,7 +22,7 @@ from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.experiments.stages.fairness import fairness_of
 from sweetrl.experiments.stages.score import Answers, find_defective, score_answers
 from sweetrl.records import read_records
-from sweetrl.settings import ScorerSettings, ScoringSettings
+from sweetrl.settings import ScorerSettings, ScoringSettings, ShardSettings
 from sweetrl.types import Verdict
 
 AnswersOption = Annotated[
@@ -30,9 +30,6 @@ AnswersOption = Annotated[
 ]
 EpisodesOption = Annotated[
     Path | None, typer.Option("--episodes", help="Dialogues: our episodes.jsonl or a published file.")
-]
-OutputOption = Annotated[
-    Path, typer.Option("-o", "--output", help="The verdicts.jsonl to write or to go on with.")
 ]
 AgainstOption = Annotated[
     Path | None,
@@ -56,6 +53,7 @@ def score(
     output: OutputOption,
     settings: ScorerSettings,
     scoring: ScoringSettings,
+    part: ShardSettings,
     *,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     answers: AnswersOption = None,
@@ -76,7 +74,7 @@ def score(
         sweetrl score --tasks mini-backend:train:20 --episodes run/episodes.jsonl -o run/verdicts.jsonl
     """
     known = load_tasks(tasks)
-    source = Answers(known, answers, episodes, limit)
+    source = Answers(known, answers, episodes, limit, part.shard)
     total, about = source.validate()
     rivals = None if against is None else list(read_records(against, Verdict))
     reporter = TerminalReporter(quiet=quiet or json)
@@ -84,9 +82,11 @@ def score(
     with about.open_scoring(settings, screenshots=pictures) as backend:
         cost = scoring.turn_cost
         speed = score_answers(source, total, output, backend, turn_cost=cost, reporter=reporter)
+        output = source.part.file(output)
         scored = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
         defective = find_defective(scored, backend, reporter) if check else None
-    fairness = None if episodes is None else fairness_of(known, episodes, output)
+    # A shard says too little about the collaborator.
+    fairness = None if episodes is None or part.shard else fairness_of(known, episodes, output)
     _report(output, about, speed | {"answers": total}, defective, fairness, rivals, json=json, quiet=quiet)
 
 
@@ -109,7 +109,7 @@ def _report(
         report = {"output": str(output), **speed, "all": summary, "fairness": fairness, "win_rate": wins}
         console.print_json(report | {"without_defective_tasks": sound, "defective_tasks": defective})
     elif not quiet:
-        _print_tables(summary, sound, defective or [], speed, reward=domain.labels.reward)
+        _print_tables(summary, sound, defective or [], speed, reward=reward_label(domain.labels))
         if fairness is not None:
             console.messages().print(fairness_table(fairness))
         if wins is not None:
@@ -129,13 +129,13 @@ def _print_tables(
     *,
     reward: str,
 ) -> None:
-    table = Table(title="per cent, with 95 % intervals", title_justify="left")
+    table = Table(title="means with 95 % intervals", title_justify="left")
     table.add_column("tasks", justify="left")
-    for column in ("success", "failures = 0", reward, "answers", "unscored"):
+    for column in ("success, %", "failures = 0, %", reward, "answers", "unscored"):
         table.add_column(column, justify="right")
-    table.add_row(f"all {summary.tasks}", *_cells(summary))
+    table.add_row(f"all {summary.tasks}", *_cells(summary, reward))
     if sound is not None:
-        table.add_row(f"{sound.tasks} without defects", *_cells(sound))
+        table.add_row(f"{sound.tasks} without defects", *_cells(sound, reward))
     console.messages().print(table)
     ended = ", ".join(
         f"{count} {outcome.replace('_', ' ')}" for outcome, count in summary.outcomes.items() if count
@@ -149,7 +149,7 @@ def _print_tables(
         console.note(f"defective: {shown}; `sweetrl tasks check` says why")
 
 
-def _cells(summary: Summary) -> tuple[str, ...]:
-    metrics = (summary.success, summary.success_failures_as_zero, summary.tests_passed)
-    shares = map(percent_with_interval, metrics)
-    return (*shares, str(summary.success.count), str(summary.unscored))
+def _cells(summary: Summary, reward: str) -> tuple[str, ...]:
+    shares = map(percent_with_interval, (summary.success, summary.success_failures_as_zero))
+    earned = with_interval(summary.tests_passed, reward)
+    return (*shares, earned, str(summary.success.count), str(summary.unscored))

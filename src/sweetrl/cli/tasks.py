@@ -14,18 +14,18 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from sweetrl import interrupts
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.options import LimitOption
 from sweetrl.cli.write_tasks import write
-from sweetrl.domains.registry import all_domains, domain_of, find_domain
+from sweetrl.domains.registry import all_domains, domain_of
 from sweetrl.domains.scoring import Defect
 from sweetrl.domains.sources import load_tasks, read_tasks
 from sweetrl.errors import UsageError
+from sweetrl.experiments.stages.checking import find_defects
 from sweetrl.records import find_by_id, refuse_existing, write_lines
-from sweetrl.settings import SandboxSettings, ScorerSettings
+from sweetrl.settings import SandboxSettings
 from sweetrl.types import Task
 
 app = typer.Typer(
@@ -155,7 +155,7 @@ def check(
     if output is not None:
         refuse_existing(output, replace=force)
     with console.progress("checking", len(known), quiet=quiet or json) as advance:
-        defects = {task_id: found for task_id, found in _find_defects(known, settings, advance) if found}
+        defects = {task_id: found for task_id, found in find_defects(known, settings, advance) if found}
     if output is not None:
         encode = Encoder().encode
         clean = (encode(task) + b"\n" for task in known.values() if task.id not in defects)
@@ -167,19 +167,6 @@ def check(
         _print_defects(known, defects, output)
     if defects:
         raise typer.Exit(1)
-
-
-def _find_defects(
-    known: dict[str, Task], settings: SandboxSettings, advance: Callable[[int], None]
-) -> Iterator[tuple[str, list[Defect]]]:
-    """The defects of each task, one domain after the other."""
-    options = ScorerSettings(workers=settings.workers, mode=settings.mode, isolation=settings.isolation)
-    for name in sorted({task.domain for task in known.values()}):
-        scoring = find_domain(name).scoring
-        if scoring is not None:
-            tasks = [task for task in known.values() if task.domain == name]
-            with scoring(options, None) as bench:
-                yield from interrupts.run(bench.find_defects, tasks, advance).items()
 
 
 def _print_defects(known: dict[str, Task], defects: dict[str, list[Defect]], output: Path | None) -> None:

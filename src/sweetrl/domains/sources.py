@@ -1,7 +1,8 @@
 """`--tasks SOURCE`: the one place that knows what a source of tasks can be.
 
-A source is a file of JSON lines, ours or published by ColBench, told apart line by line; or the name of a
-generator with a split, a size and a seed, as far as they matter: `mini-frontend:test:500:7`, `mini-frontend:test`.
+A source is a file of JSON lines, here or on the hub, ours or published by ColBench, told apart line by line; or the
+name of a generator with a split, a size and a seed, as far as they matter: `mini-frontend:test:500:7`,
+`mini-frontend:test`.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ import msgspec
 from sweetrl.domains import colbench, registry
 from sweetrl.domains.domain import Domain, Generator
 from sweetrl.errors import DataError, UsageError
-from sweetrl.records import LineDecoder, read_lines
+from sweetrl.records import LineDecoder, is_on_hub, read_lines
 from sweetrl.types import Secret, Task
 
 SPLITS = ("train", "validation", "test")
@@ -65,7 +66,7 @@ def count_tasks(source: str | Path) -> int:
 
 def _generator(source: str | Path) -> Generator | None:
     name = str(source).partition(":")[0]
-    if Path(source).exists():
+    if is_on_hub(source) or Path(source).exists():
         return None
     found = registry.find_generator(name)
     if found is None and ":" in str(source):

@@ -84,9 +84,13 @@ def compare_runs(first: TaskTally, second: TaskTally, *, seed: int = 0) -> Compa
 def paired_difference(
     name: str, first: Sequence[float], second: Sequence[float], seed: int = 0
 ) -> Difference:
-    """The mean of `second[i] - first[i]` over tasks i, each between -1 and 1, with a bootstrap over tasks."""
+    """The mean of `second[i] - first[i]` over tasks i, with a bootstrap over tasks.
+
+    A value of any task is taken to lie within 1 of the others, or within as much as those of both runs do.
+    """
     differences = np.subtract(second, first, dtype=np.float64)
-    mean = clustered_mean(name, differences, [1] * len(differences), bounds=(-1.0, 1.0), seed=seed)
+    widest = max(1.0, float(np.ptp((first, second))) if len(differences) else 0.0)
+    mean = clustered_mean(name, differences, [1] * len(differences), bounds=(-widest, widest), seed=seed)
     p = sign_flip_test(differences, seed=seed)
     return Difference(name, mean.value, mean.low, mean.high, p, mean.count)
 

@@ -6,7 +6,7 @@ replies without knowledge, cut ones, repeated ones. Details quote the reference:
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -21,6 +21,8 @@ _NOT_KNOWING = re.compile(
     r"|(?:not|n['’]t) (?:sure|certain|specified|aware)|unsure|no idea|can(?:no|['’])t (?:say|tell))\b",
     re.IGNORECASE,
 )
+NAMED = 5
+"""How many leaking dialogues are named."""
 
 
 class ReplyFairness(Struct, frozen=True, kw_only=True):
@@ -187,3 +189,26 @@ def _shares(dialogue: DialogueFairness, *, success: bool | None) -> dict[str, tu
         kind = "with" if dialogue.leaks else "without"
         shares |= {"success": (success, 1), f"success_{kind}_leaks": (success, 1)}
     return shares
+
+
+class WorstLeaks:
+    """The dialogues in which most of the reference came out."""
+
+    def __init__(self) -> None:
+        self._kept: list[DialogueFairness] = []
+
+    def add(self, dialogue: DialogueFairness) -> DialogueFairness:
+        """Take note of a dialogue, and give it back."""
+        if dialogue.leaks:
+            self._kept.append(dialogue)
+            self._kept.sort(key=lambda each: -each.carried)
+            del self._kept[NAMED:]
+        return dialogue
+
+    def lines(self) -> Iterator[str]:
+        """A line for each, with the first words that came out."""
+        for dialogue in self._kept:
+            first = next(reply for reply in dialogue.replies if reply.leaks)
+            quote = " ".join(first.fragments[0].split())[:60]
+            share = f"{dialogue.carried:.0%} of the code came out"
+            yield f"{dialogue.episode_id}: {share}, first in turn {first.turn + 1}: {quote}"

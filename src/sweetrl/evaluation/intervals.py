@@ -67,8 +67,9 @@ def clustered_mean(
 ) -> Metric:
     """The mean over all items, with a percentile bootstrap that draws whole tasks.
 
-    `sums[i]` and `counts[i]` are the total and the number of task i's items; no item is outside of `bounds`.
-    One task shows nothing of the spread between tasks: its interval is all that is possible.
+    `sums[i]` and `counts[i]` are the total and the number of task i's items, and `bounds` what an item can be; a
+    mean outside of them widens them. One task shows nothing of the spread between tasks: its interval is all that is
+    possible.
     """
     totals, sizes = np.asarray(sums, np.float64), np.asarray(counts, np.int64)
     if totals.shape != sizes.shape or totals.ndim != 1:
@@ -103,6 +104,7 @@ def ratio_of_sums(
     if tasks == 0:
         return Metric(name, None, None, None, 0, unscored)
     ratio = float(tops.sum() / bottoms.sum())
+    bounds = min(ratio, bounds[0]), max(ratio, bounds[1])
     if tasks == 1:
         low, high = bounds
     elif np.ptp(tops / bottoms) <= SAME * (bounds[1] - bounds[0]):

@@ -9,6 +9,7 @@ import os
 import shutil
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -18,27 +19,32 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
+from sweetrl.domains.dialogues import distinct_episodes
 from sweetrl.domains.prompt_files import read_prompt
 from sweetrl.domains.registry import all_domains, find_domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import SweetError, installing
+from sweetrl.experiments.hardware import GIB, GPUS, USABLE, TrainingPlan
 from sweetrl.experiments.model_size import is_hub_name, is_on_this_machine, parameters_of, path_of
 from sweetrl.experiments.pipeline import VALUES, Stage
 from sweetrl.learning.algorithms import default_settings
 from sweetrl.models.scripted import script_named
 from sweetrl.models.specification import EndpointUrl, parse_spec, trainable
+from sweetrl.records import is_on_hub
 from sweetrl.settings import CriticSettings, Recipe, ServerSettings, TrainSettings
 from sweetrl.types import Task
 
 ENDPOINT_SECONDS = 5.0
 """How long an endpoint has to answer."""
-GIB = 1 << 30
 LEAST_FREE = GIB
 """Bytes that a run needs on its disk, whatever it trains."""
 PACKAGES = {"train": "torch", "serve": "aiohttp", "browser": "playwright"}
 """A package of each extra that stages may need."""
 FAR = 30.0
 """A learning rate that differs by this factor from what is usual is worth a look; for adapters by ten times that."""
+
+HIGHEST = 2e-3
+"""No model is so small that a higher learning rate would be usual."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,7 @@ class _Checker:
         yield from self._of_players()
         yield from self._of_training()
         yield from self._of_extras()
+        yield from self._of_gpus()
         yield from self._of_disk()
 
     # -------- tasks and dialogues
@@ -116,16 +123,24 @@ class _Checker:
                 f"tasks.test: {len(both)} tasks are in tasks.train too; the result will not be about unseen tasks",
                 fatal=False,
             )
-        if recipe.episodes is not None and not self._is_there(recipe.episodes):
-            yield Problem(
-                f"episodes: {recipe.episodes}: no such file; leave out episodes to have some rolled out"
-            )
+        yield from self._of_episodes(known.get("tasks.train", {}))
         yield from self._of_script(
             list({**known.get("tasks.train", {}), **known.get("tasks.test", {})}.values())
         )
 
+    def _of_episodes(self, tasks: dict[str, Task]) -> Iterator[Problem]:
+        """Whether the stored dialogues can be read and are about the tasks to train on."""
+        stored = self._recipe.episodes
+        if stored is None or stored in self._known.written:
+            return
+        if not Path(stored).exists():
+            yield Problem(f"episodes: {stored}: no such file; leave out episodes to have some rolled out")
+        elif tasks:
+            found = _raised("episodes", lambda: deque(distinct_episodes(Path(stored), tasks), maxlen=0))
+            yield from (Problem(f"{each.text}, or leave out episodes (--set episodes=)") for each in found)
+
     def _is_there(self, path: str) -> bool:
-        return path in self._known.written or Path(path).exists()
+        return path in self._known.written or is_on_hub(path) or Path(path).exists()
 
     def _of_script(self, tasks: list[Task]) -> Iterator[Problem]:
         """Whether a scripted collaborator can play these tasks."""
@@ -265,19 +280,37 @@ class _Checker:
             if wanted and importlib.util.find_spec(PACKAGES[extra]) is None:
                 yield Problem(f"the package {PACKAGES[extra]} is missing: {installing(extra)}")
 
+    def _of_gpus(self) -> Iterator[Problem]:
+        name = self._recipe.estimate.gpu
+        if name is not None and name not in GPUS:
+            yield Problem(f"estimate.gpu: there is no '{name}'; there are {', '.join(GPUS)}")
+            return
+        for section, plan in self._plans.items():
+            try:
+                peak = plan.gpu_bytes()
+            except SweetError as error:
+                yield Problem(f"{section}: {error}", fatal=False)
+                continue
+            if name is not None and peak is not None and peak > USABLE * GPUS[name].gib * GIB:
+                yield Problem(
+                    f"{section}: a training step takes {peak / GIB:.0f} GiB on each GPU, but a {name} has "
+                    f"{USABLE * GPUS[name].gib:.0f} for it; use gradient_checkpointing, shard over more GPUs, or lower "
+                    f"max_tokens"
+                )
+
+    @property
+    def _plans(self) -> dict[str, TrainingPlan]:
+        trained = self._trained.items()
+        return {key: TrainingPlan(self._recipe, settings, name) for key, (settings, name) in trained}
+
     def _of_disk(self) -> Iterator[Problem]:
         folder = _existing(Path(self._recipe.output))
         free = shutil.disk_usage(folder).free
-        needed = LEAST_FREE + sum(self._weights(settings) for settings, _ in self._trained.values())
+        needed = LEAST_FREE + sum(plan.disk_bytes for plan in self._plans.values())
         if free < needed:
             yield Problem(
                 f"{folder}: {free / GIB:.1f} GiB are free, and the run needs about {needed / GIB:.1f}"
             )
-
-    def _weights(self, settings: TrainSettings | CriticSettings) -> int:
-        """Bytes of a trained model, and as many for a checkpoint of it: 2 for each parameter."""
-        size = parameters_of(settings.model.removeprefix("hf:")) or self._recipe.estimate.parameters or 0
-        return round(4 * size)
 
 
 def usual_rate(parameters: float, *, adapters: bool = False) -> tuple[float, float]:
@@ -286,7 +319,7 @@ def usual_rate(parameters: float, *, adapters: bool = False) -> tuple[float, flo
     Through what works for the tiny model that ships (1e-3 at a million parameters) and the paper's for 8 billion.
     """
     rate = 2e-7 * (8e9 / parameters) ** 0.95
-    return (50 * rate, 10 * FAR) if adapters else (rate, FAR)
+    return (min(50 * rate, HIGHEST), 10 * FAR) if adapters else (min(rate, HIGHEST), FAR)
 
 
 def _count(parameters: float) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from sweetrl.errors import UsageError, installing
 
 if TYPE_CHECKING:
+    from sweetrl.models.probe import Probe
     from sweetrl.sandbox import Offer
 
 GIB = 1 << 30
@@ -25,11 +26,17 @@ EXTRA_PURPOSES = {
     "browser": "screenshots for frontend tasks",
     "view": "`sweetrl view` and `sweetrl play --web`",
     "gym": "the Gymnasium environment",
+    "hub": "tasks and dialogues on the Hugging Face hub",
+    "inspect": "`inspect eval sweetrl/colbench`",
+    "openenv": "the OpenEnv server and its client",
+    "trl": "GRPO and datasets for TRL",
     "ray": "jobs on many machines; nothing uses it yet",
     "test": "running the tests",
     "test-slow": "tests with a real language model",
     "test-train": "tests of training",
     "dev": "working on sweetrl itself",
+    "docs": "building the documentation site",
+    "release": "building and checking a release",
 }
 
 
@@ -206,3 +213,29 @@ def _installed(distribution: str) -> bool:
     except PackageNotFoundError:
         return False
     return True
+
+
+# ---------------------------------------------------------------- models
+
+
+def examine_model(name: str, probe: "Probe") -> list[Finding]:
+    """What a model did when it was asked (`models/probe.py`)."""
+    varied = probe.varies and probe.distinct
+    return [
+        Finding(
+            "sampling",
+            "ok" if varied else "missing",
+            "samples differ" if varied else f"{name} gives the same text again and again at temperature 1",
+            "candidates of a turn must differ, or nothing is learned from them",
+            "" if varied else "use a server that honours `temperature`, `seed` and `n`, such as vLLM",
+        ),
+        _honoured("n", probe.at_once, "several samples with one request", "candidates take more requests"),
+        _honoured("temperature 0", probe.greedy, "the likeliest text", "greedy runs are not repeatable"),
+        _honoured("seed", probe.seeded, "the same text again", "a run that is made again will differ"),
+        _honoured("logprobs", probe.logprobs, "of sampled tokens", "nothing of sweetrl needs them"),
+    ]
+
+
+def _honoured(name: str, honoured: bool, purpose: str, consequence: str) -> Finding:  # noqa: FBT001
+    found = "honoured" if honoured else "ignored or refused"
+    return Finding(name, "ok" if honoured else "limited", found, purpose, "" if honoured else consequence)

@@ -1,5 +1,7 @@
 """Folders of scored runs that are to be compared."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +37,14 @@ class ScoredRun:
                 f"{self.folder} and {other.folder} are on different tasks: {changed[0]}; "
                 "only runs on the same tasks can be compared"
             )
+
+
+def distinct_names(folders: Sequence[Path]) -> dict[Path, str]:
+    """Each folder by what tells it from the others: a table has no room for the path that they share."""
+    if len({folder.is_absolute() for folder in folders}) > 1:
+        return {folder: str(folder) for folder in folders}
+    shared = os.path.commonpath([folder.parent for folder in folders])
+    return {folder: os.path.relpath(folder, shared or os.curdir) for folder in folders}
 
 
 def read_scored_run(folder: Path) -> ScoredRun:

@@ -22,6 +22,10 @@ class Price:
 FREE = Price()
 
 
+SILENT_SECONDS = 4.0
+"""Without a first reply for so long, a run says whom it waits for."""
+
+
 @dataclass
 class Meter:
     """What has been spent so far in this process; several models may share one."""
@@ -42,6 +46,12 @@ class Meter:
     def tokens(self) -> int:
         """Read and written together."""
         return self.prompt_tokens + self.completion_tokens
+
+    def waits_for(self, seconds: float) -> str:
+        """Why nothing goes on, so many seconds after the start, as far as an endpoint is the reason."""
+        if not self.trouble and self.asked and not self.requests and seconds >= SILENT_SECONDS:
+            return f"no reply from {self.asked} yet"
+        return self.trouble
 
     def add(self, usage: Usage, price: Price = FREE) -> None:
         """Count the tokens of one answer."""

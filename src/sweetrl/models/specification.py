@@ -102,7 +102,7 @@ def parse_spec(text: str) -> ModelSpec:
     if not rest.strip():
         raise UsageError(f"'{kind}:' lacks its model; write {KINDS[kind]}")
     if kind != "openai":
-        return ModelSpec(kind, rest)
+        return ModelSpec(kind, rest.removeprefix("//"))
     model, at, address = _split_address(rest)
     if not model or (at and not address):
         raise UsageError(f"cannot read '{kind}:{model}{at}'; write {KINDS[kind]}")
@@ -116,7 +116,7 @@ def trainable(name: str) -> str:
     kind, colon, rest = name.partition(":")
     if colon and kind in KINDS and kind != "hf":
         raise UsageError(f"{ModelSpec(kind, '...').name} cannot be trained here; write hf:PATH_OR_ID or mini")
-    return rest if colon and kind == "hf" else name
+    return rest.removeprefix("//") if colon and kind == "hf" else name
 
 
 def _split_address(rest: str) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from sweetrl.errors import DataError, UsageError
+from sweetrl.records.hub import on_disk
 
 
 def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
@@ -66,7 +67,7 @@ def make_folder(path: Path) -> None:
 def fingerprint(path: Path) -> str:
     """A hash of a file's content: a resumed run must read the same."""
     try:
-        with path.open("rb") as file:
+        with on_disk(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:16]
     except OSError as error:
         raise unreadable(path, error) from error

@@ -10,6 +10,7 @@ from msgspec.structs import fields
 
 from sweetrl.errors import DataError
 from sweetrl.records.files import unreadable
+from sweetrl.records.hub import on_disk
 from sweetrl.records.surrogates import decode_json
 
 T = TypeVar("T")
@@ -21,7 +22,7 @@ MAX_LINE_BYTES = 64 << 20
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The non-blank lines of a file with their numbers, counted from 1."""
     try:
-        with path.open("rb") as file:
+        with on_disk(path).open("rb") as file:
             number = 0
             while line := file.readline(MAX_LINE_BYTES):
                 number += 1

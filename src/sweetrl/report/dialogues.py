@@ -200,7 +200,7 @@ def _turns(example: Example, setting: Setting) -> Iterator[Markup]:
 
 def failure_text(failure: Failure) -> str:
     """Why a dialogue broke down, in one line."""
-    return excerpt(f"Broken off: {failure.stage}: {failure.kind}: {failure.message}", 400)
+    return excerpt(f"Broken off: {failure}", 400)
 
 
 def _heading(example: Example, setting: Setting) -> Markup:
@@ -297,9 +297,7 @@ def fold(title: str, *content: Markup | None) -> Markup:
 def verdict_details(verdict: Verdict, *, folded: bool = False) -> Markup:
     """What a scorer says, test by test."""
     if verdict.failure is not None:
-        failure = verdict.failure
-        reason = excerpt(f"Unscored: {failure.stage}: {failure.kind}: {failure.message}", 400)
-        return element("p", reason, class_="warning")
+        return element("p", excerpt(f"Unscored: {verdict.failure}", 400), class_="warning")
     passed = sum(check.outcome is Outcome.PASSED for check in verdict.checks)
     earned = "" if verdict.reward is None else f"reward {verdict.reward:.3f}"
     counted = f"{passed} of {len(verdict.checks)} {labels_of(verdict).checks}, " if verdict.checks else ""

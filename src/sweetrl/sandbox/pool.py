@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from msgspec import Struct
 
-from sweetrl.errors import SandboxError
+from sweetrl.errors import SandboxError, UsageError
 from sweetrl.sandbox.inside.runner import RAISED, VALUE
 from sweetrl.sandbox.isolation import Isolation, choose_isolation
 from sweetrl.sandbox.values import decode
@@ -34,6 +34,15 @@ class Program(Struct, frozen=True, kw_only=True):
     """For each call the encoded values that it finds under these names, as if the source had set them."""
     budgets: tuple[int, ...] = ()
     """Largest encoded result of each call in bytes; empty for the limit's."""
+
+    def __post_init__(self) -> None:
+        """Refuse one text where several belong, whose characters would be run one by one."""
+        texts = (self.sources, self.calls)
+        if any(isinstance(each, str) or not all(isinstance(text, str) for text in each) for each in texts):
+            raise UsageError(
+                "a program's sources and calls are tuples of texts: Program(sources=(code,), calls=('f(1)',)); "
+                "run_code takes one call after the other: run_code(code, 'f(1)', 'f(2)')"
+            )
 
 
 class Returned(Struct, frozen=True):

@@ -99,6 +99,10 @@ class Failure(Struct, frozen=True):
     kind: str
     message: str
 
+    def __str__(self) -> str:
+        """All of it in one line; messages of models begin with the kind themselves."""
+        return f"{self.stage}: {self.kind}: {self.message.removeprefix(f'{self.kind}: ')}"
+
 
 class Episode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One whole dialogue. It holds nothing that the agent may not see."""

@@ -2,12 +2,18 @@
 
 # ruff: noqa: ARG002  who keeps silent uses nothing of what is told
 
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from sweetrl.experiments.stages.rollout import Status
+
+
+class Advance(Protocol):
+    """Is told how many more items are done, and whom the work waits for, if it does."""
+
+    def __call__(self, count: int, waits_for: str = "", /) -> None:
+        """Take it."""
 
 
 class Reporter:
@@ -25,12 +31,12 @@ class Reporter:
         total: int | None,
         *,
         done: int = 0,
-    ) -> AbstractContextManager[Callable[[int], None]]:
-        """The length of the work; yields what is told how many more items are done.
+    ) -> AbstractContextManager[Advance]:
+        """The length of the work; yields what is told how it gets on.
 
         `done` items of `total` were there before, so they count for the progress but not for the rate.
         """
-        return nullcontext(lambda _: None)
+        return nullcontext(lambda _, __="": None)
 
     def dialogues(self, status: "Status") -> AbstractAsyncContextManager[None]:
         """The length of a rollout; its status is kept up to date."""

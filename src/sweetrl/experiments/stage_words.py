@@ -1,0 +1,29 @@
+"""What the stages of a study do, in plain words: the quickstart shows them."""
+
+from sweetrl.experiments.pipeline import Stage
+from sweetrl.settings import Study
+
+WORDS = {
+    "rollout": "the untrained agent runs dialogues to learn from",
+    "score": "their answers meet hidden tests",
+    "pairs": "better dialogues are paired with worse ones on the same task",
+    "candidates": "the agent says what else it might have said at each turn",
+    "rank": "the critic ranks what might have been said",
+    "turn-pairs": "better turns are paired with worse ones",
+    "train rft": "{label}: learns from the dialogues that succeeded",
+    "train dpo": "{label}: learns from pairs of dialogues",
+    "train critic": "a critic who sees the solution learns which turns earned the reward",
+    "train policy": "{label}: learns from pairs of turns",
+    "evaluate": "{label}: works on tasks that it has never seen",
+    "values": "what might have been said is played to the end, to know its true value",
+    "select": "a part of the dialogues is taken",
+}
+
+
+def in_words(study: Study, stage: Stage) -> str:
+    """What a stage does."""
+    command = " ".join(stage.arguments[: 2 if stage.arguments[0] == "train" else 1])
+    method = study.methods.get(stage.output.name)
+    label = (method.label if method is not None else "") or stage.output.name
+    seed = f"{stage.name.partition('/')[0]}, " if study.seeds > 1 else ""
+    return seed + WORDS[command].format(label=label)

@@ -1,0 +1,84 @@
+"""Servers that do what they are asked, and servers that quietly do not."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from models.hostile_server import HostileServer, Trouble, in_thread
+from sweetrl.models.probe import Probe, probe
+
+HONEST = Probe(varies=True, distinct=True, at_once=True, greedy=True, seeded=True, logprobs=True)
+
+
+def honest(request: dict[str, Any], index: int) -> str:
+    """What a server says that honours temperature and seed."""
+    return f"words {request['seed']} {index}" if request["temperature"] else "the likeliest words"
+
+
+def deaf(_: dict[str, Any], __: int) -> str:
+    """`transformers serve` does so: greedy, whatever it is told."""
+    return "always the same words"
+
+
+def forgetful() -> Callable[[dict[str, Any], int], str]:
+    """A server that draws anew each time, whatever the seed."""
+    drawn = iter(range(100))
+    return lambda request, _: f"words {next(drawn)}"
+
+
+def hot(request: dict[str, Any], index: int) -> str:
+    """A server with a temperature of its own."""
+    return f"words {request['seed']} {index}"
+
+
+def repeating(request: dict[str, Any], _: int) -> str:
+    """A server that draws once and tells it `n` times."""
+    return f"words {request['seed']}" if request["temperature"] else "the likeliest words"
+
+
+def asked(server: HostileServer) -> Probe:
+    async def ask() -> Probe:
+        async with server:
+            return await probe(f"openai:test@{server.url}")
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("reply", "wrong"),
+    [
+        (honest, set()),
+        (deaf, {"varies", "distinct"}),
+        (forgetful(), {"greedy", "seeded"}),
+        (hot, {"greedy"}),
+        (repeating, {"distinct"}),
+    ],
+)
+def test_it_tells_what_a_server_ignores(reply: Callable[[dict[str, Any], int], str], wrong: set[str]) -> None:
+    found = asked(HostileServer(reply=reply))
+    assert {
+        name for name in HONEST.__struct_fields__ if getattr(found, name) != getattr(HONEST, name)
+    } == wrong
+
+
+def test_a_server_that_gives_one_sample_a_request_is_asked_more_often() -> None:
+    found = asked(HostileServer(reply=honest, max_samples=1))
+    assert (found.at_once, found.distinct) == (False, True)
+
+
+def test_a_server_that_refuses_logprobs_has_none() -> None:
+    refusing = HostileServer(
+        reply=honest, objects=lambda request: Trouble.BAD_REQUEST if request.get("logprobs") else None
+    )
+    assert asked(refusing) == msgspec.structs.replace(HONEST, logprobs=False)
+
+
+def test_doctor_ends_with_1_for_a_model_that_does_not_sample(sweetrl) -> None:
+    with in_thread(HostileServer(reply=deaf)) as server:
+        finished = sweetrl("doctor", "--json", "--model", f"openai:test@{server.url}")
+    findings = {each["name"]: each for each in json.loads(finished.out)["findings"]}
+    assert (finished.code, findings["sampling"]["status"], findings["seed"]["status"]) == (1, "missing", "ok")
