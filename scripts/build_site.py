@@ -37,6 +37,7 @@ SECTIONS = {
         "credit": "Assign credit",
         "training": "Train",
         "recipes": "Recipes and studies",
+        "more-machines": "More machines",
         "report": "Read a report",
         "viewer": "Browse dialogues",
         "frontend": "Frontend tasks",

@@ -14,7 +14,7 @@ from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.chat.secret import ChatSecret
 from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.domains.sources import parse_task, read_tasks
-from sweetrl.records import RunCard
+from sweetrl.records import RunCard, Shard
 
 CHECKOUT = Path(__file__).parent.parent
 FORMATS = (CHECKOUT / "docs/data-formats.md").read_text()
@@ -23,6 +23,7 @@ EXAMPLES: list[tuple[str, str]] = re.findall(r"^```json ?(\S*)\n(.*?)^```", FORM
 SECTIONS: dict[str, str] = dict(re.findall(r"^#+ (\w+)\n(.*?)(?=^#)", FORMATS, re.MULTILINE | re.DOTALL))
 STRUCTS: dict[str, Any] = {name: each for name, each in vars(types).items() if name in SECTIONS} | {
     "RunCard": RunCard,
+    "Shard": Shard,
     "BackendSecret": BackendSecret,
     "ChatSecret": ChatSecret,
     "FrontendSecret": FrontendSecret,

@@ -2,6 +2,9 @@
 
 import hashlib
 
+SEEDS = 1 << 31
+"""How many seeds there are."""
+
 
 def derive_seed(*parts: object) -> int:
     """A stable 31-bit seed for the thing that `parts` name.

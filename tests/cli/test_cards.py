@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from cli.stored_run import COMMANDS, command, write_run, written_by
-from sweetrl.records import read_card
+from sweetrl.records import read_card, shard_path
 from sweetrl.settings import settings_fields
 from sweetrl.settings.schema import Field
 from sweetrl.settings.words import STAGES
@@ -33,6 +33,7 @@ VALUES: dict[str, Any] = {
     "time_limit": "1h",
     "isolation": "unsafe",
     "limit": 2,
+    "shard": "1/1",
     "max_tokens_total": 10**9,
     "max_cost": 10**9,
     "pairs rule": "frontend",
@@ -60,7 +61,8 @@ def config(sweetrl, folder: Path, name: str, output: str, *more: str) -> dict[st
     fewer = ("--attempts", "1") if name in ("rollout", "candidates") else ()
     finished = sweetrl(*command(name, folder, folder / output), *fewer, *more)
     assert finished.code == 0, finished.err
-    return dict(read_card(written_by(name, folder / output)).config)
+    shard = more[more.index("--shard") + 1] if "--shard" in more else None
+    return dict(read_card(shard_path(written_by(name, folder / output), shard)).config)
 
 
 CASES = [

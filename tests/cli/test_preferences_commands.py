@@ -227,6 +227,34 @@ def test_candidates_can_be_drawn_for_some_dialogues_of_each_task(
     assert {each.episode_id for each in read_records(drawn, CandidateSet)} == first
 
 
+def test_candidates_can_be_drawn_for_a_fraction_of_the_dialogues(
+    sweetrl: Sweetrl, episodes: Path, tmp_path: Path, server: HostileServer
+) -> None:
+    def drawn(*options: object) -> set[str]:
+        output = tmp_path / f"{len(list(tmp_path.iterdir()))}.jsonl"
+        given = ("--episodes", episodes, "--agent", f"openai:fake@{server.url}", "--n", 2, *options)
+        assert sweetrl("candidates", *given, "-o", output).code == 0
+        return {each.episode_id for each in read_records(output, CandidateSet)}
+
+    every = {each.id for each in read_records(episodes, Episode)}
+    half, other = drawn("--fraction", 0.5), drawn("--fraction", 0.5, "--seed", 5)
+    assert half < every
+    assert drawn("--fraction", 0.5) == half != other
+    assert drawn("--fraction", 1) == every
+
+
+def test_a_server_that_copies_one_text_is_refused_before_hours_are_spent(
+    sweetrl: Sweetrl, episodes: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "c.jsonl"
+    with in_thread(HostileServer(reply=lambda body, _: f"OUTPUT: {len(body['messages'])}?")) as deaf:
+        given = ("candidates", "--episodes", episodes, "--agent", f"openai:fake@{deaf.url}", "--n", 2)
+        ended = sweetrl(*given, "-o", output, "-q")
+        greedy = sweetrl(*given, "--agent-temperature", 0, "-o", tmp_path / "greedy.jsonl", "-q")
+    assert (ended.code, ended.err.count("\n"), "the server does not sample" in ended.err) == (2, 1, True)
+    assert greedy.code == 0
+
+
 def test_failed_candidates_are_recorded_and_done_again(
     sweetrl: Sweetrl, episodes: Path, tmp_path: Path, server: HostileServer
 ) -> None:

@@ -104,6 +104,23 @@ def test_a_file_of_values_is_extended_and_the_same_whatever_came_first(road: Roa
     assert (ended.code, "seed was 0, now 5" in ended.err) == (2, True)
 
 
+def test_values_of_shards_merge_into_those_of_a_whole_run(road: Road) -> None:
+    road.do(*road.value_options(), "--concurrency", 1)
+    for index in (1, 2, 3):
+        road.do(*road.value_options("parts.jsonl"), "--shard", f"{index}/3")
+    shards = [road.folder / f"parts.{index}-of-3.jsonl" for index in (1, 2, 3)]
+    road.do("merge", *shards, "-o", road.folder / "merged.jsonl")
+    assert (road.folder / "merged.jsonl").read_bytes() == (road.folder / "values.jsonl").read_bytes()
+    values = f"values:{road.folder / 'values.jsonl'}"
+    drawn = ("--candidates", road.folder / "candidates.jsonl", "--critic", values)
+    road.do("rank", *road.stored, *drawn, "-o", road.folder / "ranked.jsonl")
+    for index in (1, 2):
+        road.do("rank", *road.stored, *drawn, "--shard", f"{index}/2", "-o", road.folder / "by.jsonl")
+    shards = [road.folder / f"by.{index}-of-2.jsonl" for index in (1, 2)]
+    road.do("merge", *shards, "-o", road.folder / "oracle.jsonl")
+    assert (road.folder / "oracle.jsonl").read_bytes() == (road.folder / "ranked.jsonl").read_bytes()
+
+
 def test_a_turn_whose_replays_failed_is_done_again(
     road: Road, sweetrl: Sweetrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,14 +6,28 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from sweetrl.types import Annotation
 from viewer.stored_runs import write_records, write_run
 
+CHAT = json.dumps(
+    {
+        "messages": [
+            {"role": "user", "content": "Where is my parcel?"},
+            {"role": "assistant", "content": "Which number?"},
+            {"role": "user", "content": "12."},
+            {"role": "assistant", "content": "It is lost."},
+        ],
+        "outcome": 0,
+    }
+)
 COMMAND = [sys.executable, "-m", "sweetrl"]
 
 
@@ -32,14 +46,19 @@ def viewing(folder: Path, *options: str) -> Iterator[tuple[str, subprocess.Popen
         process.stdout.close()
 
 
-def fetched(address: str) -> dict[str, object]:
-    with urllib.request.urlopen(address, timeout=60) as answer:
+def fetched(address: str, path: str) -> dict[str, object]:
+    at, _, token = address.partition("?token=")
+    request = urllib.request.Request(
+        f"{at.replace('0.0.0.0', '127.0.0.1')}{path}", headers={"Authorization": f"Bearer {token}"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
         found: dict[str, object] = json.loads(answer.read())
     return found
 
 
 def refused(*words: str) -> str:
-    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)
+    environment = os.environ | {"XDG_CACHE_HOME": "/dev/null"}  # nothing is written where nothing is served
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
     return done.stderr
@@ -49,20 +68,34 @@ def test_a_run_is_served_on_loopback_until_interrupted(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", {"a": 1.0, "b": 0.0})
     with viewing(folder) as (address, process):
         assert address.startswith("http://127.0.0.1:")
-        assert fetched(f"{address}api/dialogues?outcome=success")["total"] == 1
+        assert fetched(address, "api/dialogues?outcome=success")["total"] == 1
         assert not [path for path in folder.iterdir() if "sqlite" in path.name]
         process.send_signal(signal.SIGINT)
         assert process.wait(60) in (0, 130)
 
 
-def test_beyond_loopback_the_address_has_a_token(tmp_path: Path) -> None:
+def test_every_visitor_needs_the_token_which_stays_the_same(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", {"a": 1.0})
-    with viewing(folder, "--host", "0.0.0.0") as (address, _):
-        assert "?token=" in address
-        token = address.partition("token=")[2]
-        at = address.partition("?")[0].replace("0.0.0.0", "127.0.0.1")
-        request = urllib.request.Request(f"{at}api/runs", headers={"Authorization": f"Bearer {token}"})
-        assert json.loads(urllib.request.urlopen(request, timeout=60).read())["runs"][0]["title"] == "run"
+    tokens = []
+    for options in ((), ("--host", "0.0.0.0")):
+        with viewing(folder, *options) as (address, _):
+            at, _, token = address.partition("?token=")
+            tokens.append(token)
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                urllib.request.urlopen(f"{at.replace('0.0.0.0', '127.0.0.1')}api/runs", timeout=60)
+            assert fetched(address, "api/runs")["runs"]
+    assert tokens[0] == tokens[1]
+    cache = tmp_path / "cache" / "sweetrl" / "view"
+    assert (cache.stat().st_mode & 0o777, (cache / "token").stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+def test_a_chat_log_is_shown_like_a_run(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text(CHAT + "\n")
+    with viewing(tmp_path / "log.jsonl") as (address, _):
+        [found] = fetched(address, "api/dialogues?q=parcel")["dialogues"]  # type: ignore[misc]
+        assert (found["run"], found["success"], found["turns"]) == ("log", False, 2)  # type: ignore[index]
+    (tmp_path / "notes.txt").write_text("Buy milk.\n")
+    assert "not a file of JSON" in refused("view", str(tmp_path / "notes.txt"), "--no-browser")
 
 
 def test_a_path_that_is_not_there_and_a_port_in_use_are_told_in_one_line(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 import errno
 import os
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -104,6 +106,32 @@ def test_the_last_checkpoint_is_that_of_the_most_steps(tmp_path: Path) -> None:
         "checkpoint-11.tmp",
         "other",
     ]
+
+
+@pytest.mark.parametrize(("free", "kept"), [(100, ["1", "2"]), (60, ["2"])])
+def test_old_checkpoints_make_room_for_a_new_one_if_the_disk_is_nearly_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, kept: list[str]
+) -> None:
+    folder = RunFolder(tmp_path)
+    for step in (1, 2):
+        (folder.checkpoints / f"checkpoint-{step}").mkdir(parents=True)
+
+    def usage(_: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=free + 20 * (2 - len(list(folder.checkpoints.iterdir()))))
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    folder.make_room(80)
+    assert sorted(path.name for path in folder.checkpoints.iterdir()) == [
+        f"checkpoint-{step}" for step in kept
+    ]
+
+
+def test_a_disk_without_room_for_a_checkpoint_is_one_line_and_the_last_one_stays(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    (folder.checkpoints / "checkpoint-1").mkdir(parents=True)
+    with pytest.raises(UsageError, match="no space left"):
+        folder.make_room(1 << 60)
+    assert folder.last_checkpoint() is not None
 
 
 def test_what_an_interrupted_save_left_is_removed(tmp_path: Path) -> None:

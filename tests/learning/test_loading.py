@@ -2,16 +2,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel
 
 from models.tiny_gemma2 import save_tiny_gemma2
-from models.tiny_llama import save_tiny_llama, tiny_config
-from sweetrl.learning.heads import add_score_head
+from models.tiny_llama import save_tiny_llama
 from sweetrl.learning.loading import (
     load_config,
     load_model,
-    read_weights,
-    remove_score_head,
     switch_dropout_off,
 )
 from sweetrl.learning.rows import can_branch
@@ -41,20 +38,6 @@ def test_a_model_that_caps_the_logits_of_attention_is_loaded_as_it_computes(gemm
         for layer in plain.model.layers:
             layer.self_attn.attn_logit_softcapping = None
         assert not torch.allclose(model(ids).logits, plain(ids).logits, atol=0.01), "the cap does something"
-
-
-@pytest.mark.parametrize("size", ["1GB", "100KB"])
-def test_a_score_head_is_taken_out_of_one_file_or_of_many(tmp_path: Path, size: str) -> None:
-    model = LlamaForCausalLM(tiny_config())
-    add_score_head(model)
-    model.save_pretrained(tmp_path, max_shard_size=size)
-    assert any(name.startswith("score_head") for name in read_weights(tmp_path))
-    remove_score_head(tmp_path)
-    found = read_weights(tmp_path)
-    assert found.keys() == LlamaForCausalLM(tiny_config()).state_dict().keys()
-    _, report = LlamaForCausalLM.from_pretrained(tmp_path, output_loading_info=True)
-    assert not any(report.values())
-    torch.testing.assert_close(found["lm_head.weight"], model.lm_head.weight.detach())
 
 
 @pytest.mark.parametrize(("method", "constant"), [("dpo", True), ("rft", False)])

@@ -1,8 +1,11 @@
 import asyncio
 import json
 import math
+import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from models.tiny_llama import save_tiny_llama
 from sweetrl.critics import load_critic
 from sweetrl.domains.backend.domain import BACKEND
 from sweetrl.errors import DataError, TrainingError
+from sweetrl.learning import trainer
 from sweetrl.learning.algorithms import default_settings, rft
 from sweetrl.learning.batches import collate
 from sweetrl.learning.checkpoints import RunFolder, TrainingCard, read_training_card
@@ -30,7 +34,7 @@ from sweetrl.learning.datasets import (
 from sweetrl.learning.loading import load_model, load_tokenizer
 from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.objectives import Outcome
-from sweetrl.learning.run_options import Progress, RunOptions
+from sweetrl.learning.run_options import NEVER, Progress, RunOptions
 from sweetrl.learning.settings import CriticKind, LoraSettings
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.learning.trainer import train
@@ -171,6 +175,19 @@ def test_a_finished_folder_is_trained_no_further(seed_model: Path, tmp_path: Pat
     run(seed_model, tmp_path, "rft", run_options=RunOptions(observe=steps.append))
     assert steps == []
     assert all(torch.equal(weight, before[name]) for name, weight in weights(tmp_path).items())
+
+
+@pytest.mark.parametrize(("minutes", "kept"), [(1, ["checkpoint-2", "checkpoint-4"]), (60, ["checkpoint-4"])])
+def test_checkpoints_are_written_by_time(
+    seed_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: int, kept: list[str]
+) -> None:
+    clock = count(step=30)  # each question is half a minute after the last
+    monkeypatch.setattr(
+        trainer, "time", SimpleNamespace(monotonic=lambda: next(clock), perf_counter=time.perf_counter)
+    )
+    options = RunOptions(save_every=NEVER, save_minutes=minutes)
+    run(seed_model, tmp_path, "rft", run_options=options)
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == kept
 
 
 def test_a_checkpoint_is_a_model_by_itself(seed_model: Path, tmp_path: Path) -> None:

@@ -102,6 +102,12 @@ def write_pages(folder: Path, task: str) -> Path:
     return folder
 
 
+def write_training(folder: Path, steps: int) -> None:
+    """A model with the log of its training."""
+    write_records(folder / "log.jsonl", [{"loss": 1 / step, "step": step} for step in range(1, steps + 1)])
+    write_records(folder / "sweetrl.json", [{"model": "seed-model", "settings": {"method": "dpo"}}])
+
+
 def indexed(folder: Path, *words: str) -> Reader:
     """The index of a folder, brought up to date."""
     path = folder.parent / f"{folder.name}.sqlite"
@@ -112,7 +118,12 @@ def indexed(folder: Path, *words: str) -> Reader:
 
 @contextmanager
 def served(
-    words: Sequence[str], index: Path, *, tasks: Sequence[str] = (), token: str | None = None
+    words: Sequence[str],
+    index: Path,
+    *,
+    tasks: Sequence[str] = (),
+    token: str | None = None,
+    once: str | None = None,
 ) -> Iterator[str]:
     """The address of a real server that follows these runs."""
     import uvicorn
@@ -124,7 +135,7 @@ def served(
         viewer = Viewer(
             reader, Secrets(tasks, [each.root for each in given]), Metrics(reader, given), "tester"
         )
-        app = viewer.application(hosts=frozenset({"localhost"}), token=token)
+        app = viewer.application(hosts=frozenset({"localhost"}), token=token, once=once)
         config = uvicorn.Config(app, port=0, log_level="warning", lifespan="off", ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)

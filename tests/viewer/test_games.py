@@ -38,6 +38,11 @@ def opened(folder: Path, colleague: Colleague | None = None, **settings: object)
     return games, next(iter(games.players.values()))
 
 
+def say(games: Games, player: Player, text: str, *, answer: bool = False) -> None:
+    games.say(player, text, answer=answer)
+    asyncio.run(games.resume(player))
+
+
 def test_a_message_whose_reply_a_crash_cut_off_is_answered_after_it(tmp_path: Path) -> None:
     games, player = opened(tmp_path)
     asyncio.run(games.start(player, "", consents=False))
@@ -56,7 +61,7 @@ def test_a_failed_reply_can_be_asked_for_again(tmp_path: Path) -> None:
     games, player = opened(tmp_path, colleague)
     asyncio.run(games.start(player, "", consents=False))
     colleague.broken = True
-    asyncio.run(games.say(player, "Is it so?", answer=False))
+    say(games, player, "Is it so?", answer=False)
     assert "gone" in player.failure
     colleague.broken = False
     asyncio.run(games.resume(player))
@@ -67,7 +72,7 @@ def test_a_failed_reply_can_be_asked_for_again(tmp_path: Path) -> None:
 def test_a_finished_game_is_recorded_once_however_often_the_server_starts(tmp_path: Path) -> None:
     games, player = opened(tmp_path)
     asyncio.run(games.start(player, "", consents=False))
-    asyncio.run(games.say(player, reference_text(TASK), answer=True))
+    say(games, player, reference_text(TASK), answer=True)
     assert player.debrief is not None
     for _ in range(2):
         games.close()
@@ -122,10 +127,26 @@ def test_a_person_replies_to_an_agent_through_a_crash(tmp_path: Path) -> None:
     games, player = opened(tmp_path, agent=lambda _: asker)
     asyncio.run(games.resume(player))
     assert (player.output, asker.asked) == ("Is it so? (1)", 1)  # it is not asked a second time
-    asyncio.run(games.say(player, "It is so.", answer=False))
+    say(games, player, "It is so.", answer=False)
     assert player.debrief is not None
     games.close()
     [episode] = read_records(tmp_path / "episodes.jsonl", Episode)
     assert (episode.agent, episode.collaborator) == ("asker", "human")
     assert [turn.reply and turn.reply.text for turn in episode.turns] == ["It is so.", None]
     assert [each.success for each in read_records(tmp_path / "verdicts.jsonl", Verdict)] == [True]
+
+
+def test_a_second_message_waits_for_the_reply_to_the_first(tmp_path: Path) -> None:
+    async def play() -> None:
+        games, player = opened(tmp_path)
+        await games.start(player, "", consents=False)
+        games.say(player, "Is it so?", answer=False)
+        games.proceed(player)
+        with pytest.raises(UsageError, match="wait"):
+            games.say(player, "And?", answer=False)
+        assert player.work is not None
+        await player.work
+        assert len(player.turns) == 1
+        games.close()
+
+    asyncio.run(play())

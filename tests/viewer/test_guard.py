@@ -1,15 +1,17 @@
 """Who is refused: foreign hosts and origins, and everyone without the token where there is one."""
 
 import http.client
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from conftest import CHECKOUT
 from viewer.stored_runs import served, write_run
 
-TOKEN = "correct-horse"
+TOKEN, ONCE = "correct-horse", "battery-staple"
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def local(run: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def remote(run: Path) -> Iterator[str]:
-    with served([str(run)], run.parent / "remote.sqlite", token=TOKEN) as address:
+    with served([str(run)], run.parent / "remote.sqlite", token=TOKEN, once=ONCE) as address:
         yield address
 
 
@@ -88,7 +90,7 @@ def test_a_form_cannot_annotate(local: str) -> None:
 def test_nothing_is_told_without_the_token(remote: str, path: str) -> None:
     assert ask(remote, path).status == 401
     assert ask(remote, f"{path}?token=wrong").status == 401
-    assert ask(remote, path, Cookie="sweetrl_token=wrong").status == 401
+    assert ask(remote, path, Cookie=f"sweetrl_token_{port_of(remote)}=wrong").status == 401
     assert ask(remote, path, Authorization="Bearer wrong").status == 401
 
 
@@ -97,9 +99,19 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(remote: str) -> None:
     assert (answer.status, answer.headers["location"]) == (303, "/dialogue?id=a%230")
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie
-    assert "SameSite=strict" in cookie
+    assert "SameSite=lax" in cookie
+    assert cookie.startswith(f"sweetrl_token_{port_of(remote)}=")
     assert ask(remote, Cookie=cookie.partition(";")[0]).status == 200
     assert ask(remote, Authorization=f"Bearer {TOKEN}").status == 200
+
+
+def test_a_token_for_once_opens_the_door_once(remote: str) -> None:
+    answer = ask(remote, f"/?token={ONCE}")
+    cookie = answer.headers["set-cookie"].partition(";")[0]
+    assert cookie.endswith(f"={TOKEN}")
+    assert ask(remote, Cookie=cookie).status == 200
+    assert ask(remote, f"/?token={ONCE}").status == 401
+    assert ask(remote, Authorization=f"Bearer {ONCE}").status == 401
 
 
 def test_the_token_cannot_lead_to_another_site(remote: str) -> None:
@@ -118,6 +130,14 @@ def test_every_answer_forbids_foreign_scripts_frames_and_requests(local: str) ->
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert ask(local, path).headers["x-content-type-options"] == "nosniff"
+
+
+def test_every_address_of_the_api_is_documented() -> None:
+    text = (CHECKOUT / "docs/viewer.md").read_text()
+    sources = [CHECKOUT / "src/sweetrl/viewer" / name for name in ("app.py", "play_app.py")]
+    paths = {path for source in sources for path in re.findall(r'"(/api/\w+)"', source.read_text())}
+    assert len(paths) == 10
+    assert not [path for path in paths if path not in text]
 
 
 @pytest.mark.parametrize(

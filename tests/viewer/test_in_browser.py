@@ -22,6 +22,7 @@ from viewer.stored_runs import (
     write_records,
     write_run,
     write_tasks,
+    write_training,
 )
 
 
@@ -143,6 +144,18 @@ def test_metrics_have_intervals_and_differences(page: Page, site: str) -> None:
     expect(row).to_contain_text("50.0")
     expect(row.locator(".interval").first).to_be_visible()
     expect(page.locator("h2", has_text="Paired differences")).to_be_visible()
+
+
+def test_training_curves_grow_with_their_log(page: Page, site: str, runs: Path) -> None:
+    write_training(runs / "trained" / "policy", 3)
+    page.goto(f"{site}/metrics")
+    section = page.locator(".training", has_text="trained/policy")
+    expect(section.locator("svg")).to_have_count(1)
+    before = section.locator("svg").inner_html()
+    write_training(runs / "trained" / "policy", 9)
+    page.reload()
+    expect(section.locator("svg")).to_be_visible()
+    assert section.locator("svg").inner_html() != before
 
 
 def test_a_run_that_goes_on_fills_in(page: Page, site: str, runs: Path) -> None:

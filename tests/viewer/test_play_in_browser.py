@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from models.streaming_server import streaming
 from sweetrl.domains.registry import reference_text
 from sweetrl.domains.sources import load_tasks
 from sweetrl.records import read_records
@@ -109,3 +110,34 @@ def test_a_person_plays_the_collaborator(page: Page, start: Start, tmp_path: Pat
     expect(page.locator(".chat .collaborator")).to_contain_text("It should be doubled.")
     [episode] = read_records(tmp_path / "played" / "episodes.jsonl", Episode)
     assert (episode.collaborator, len(episode.turns)) == ("human", 2)
+
+
+def test_a_reply_is_shown_as_it_comes_and_survives_a_crash_in_its_middle(
+    browser: Browser, start: Start
+) -> None:
+    page = browser.new_context().new_page()
+    page.set_default_timeout(60_000)
+    with streaming(["It is <b>twice</b>", " the number."]) as server:
+        model = f"openai:test@{server.url}"
+        process, [link] = start("--collaborator", model, "--port", "0", players=1)
+        page.goto(link)
+        with page.expect_navigation():
+            page.get_by_role("button", name="Start").click()
+        send(page, "What is it?")
+        replies = page.locator(".chat .collaborator .bubble")
+        # Whole: nobody knows yet whether this model thinks aloud.
+        expect(replies).to_have_text(["It is <b>twice</b> the number."])
+        server.released.clear()
+        send(page, "Is it so?")
+        expect(page.locator("#awaited .heard")).to_have_text("It is <b>twice</b>")
+        expect(page.locator("textarea")).to_have_count(0)
+        page.reload()
+        expect(page.locator("#awaited .heard")).to_have_text("It is <b>twice</b>")
+        expect(page.locator(".chat .agent")).to_have_count(2)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        server.released.set()
+        start("--collaborator", model, "--port", page.url.split(":")[-1].strip("/"), players=1)
+        expect(replies).to_have_text(["It is <b>twice</b> the number."] * 2)
+        expect(page.locator("textarea")).to_be_visible()
+    page.context.close()

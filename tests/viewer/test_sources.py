@@ -50,6 +50,13 @@ def test_of_two_files_of_verdicts_the_usual_one_counts(tmp_path: Path) -> None:
     assert "other.jsonl" not in found(str(folder))
 
 
+def test_shards_are_shown_until_they_are_merged(tmp_path: Path) -> None:
+    write_records(tmp_path / "run" / "episodes.1-of-2.jsonl", [episode("a")])
+    assert list(found(str(tmp_path))) == ["episodes.1-of-2.jsonl"]
+    write_records(tmp_path / "run" / "episodes.jsonl", [episode("a"), episode("b")])
+    assert list(found(str(tmp_path))) == ["episodes.jsonl"]
+
+
 def test_labels_and_clashing_names_keep_runs_apart(tmp_path: Path) -> None:
     one, two = write_run(tmp_path / "x" / "run", {"a": 1.0}), write_run(tmp_path / "y" / "run", {"a": 1.0})
     labelled = {source.run for source in find_sources(parse_words([f"first={one}", str(two)]))}

@@ -3,17 +3,19 @@
 No collaborator is needed: each turn is asked about on its own, and nothing that is drawn is said.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from sweetrl.candidates.work import as_finished, failure
-from sweetrl.errors import StageError
+from sweetrl.errors import StageError, UsageError
 from sweetrl.protocols import Agent
 from sweetrl.seeds import derive_seed
 from sweetrl.types import CandidateSet, Ending, Episode, Unfinished, turn_id
 
 SAMPLES_PER_TURN = 16
 """Paper, section 4.2."""
+SUSPICIOUS = 8
+"""Turns whose candidates are all the same text, before a server is taken not to sample at all."""
 
 
 class StoredTurn(NamedTuple):
@@ -70,3 +72,21 @@ async def sample_candidates(
     missing = (stored for stored in stored_turns(episodes) if not skip(stored.id))
     async for drawn in as_finished(missing, draw, concurrency=concurrency):
         yield drawn
+
+
+async def refuse_copies(drawn: AsyncIterable[CandidateSet], agent: str) -> AsyncGenerator[CandidateSet]:
+    """The candidates as they come; an error if those of the first turns are copies of one text each.
+
+    Some servers ignore temperature, seed and number of samples. From copies nothing is learned, after hours of drawing.
+    """
+    copies = 0
+    differ = False
+    async for each in drawn:
+        yield each
+        differ = differ or len(set(each.outputs)) > 1
+        copies += len(each.outputs) > 1
+        if copies == SUSPICIOUS and not differ:
+            raise UsageError(
+                f"{agent}: all candidates of the first {SUSPICIOUS} turns are copies of one text each, so the server "
+                f"does not sample; `sweetrl doctor --model {agent}` tells what it ignores"
+            )

@@ -39,6 +39,7 @@ PANELS = {
     "Data": {
         "tasks": "Write, make, import, export, show and check tasks.",
         "episodes": "Import, export and show dialogues.",
+        "merge": "Join the shards of a stage into one file.",
         "select": "Copy the records that are on some tasks.",
         "publish": "Put a model, a run or a record file on the Hugging Face hub.",
     },

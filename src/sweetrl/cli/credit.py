@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -16,8 +16,8 @@ from sweetrl.domains.logged import LoggedDialogue
 from sweetrl.errors import UsageError
 from sweetrl.evaluation.turning_points import CreditReport
 from sweetrl.experiments.stages.credit import credit_file
-from sweetrl.records import unreadable, write_atomically
-from sweetrl.report.credit_page import believed, credit_page
+from sweetrl.records import shard_path, write_atomically
+from sweetrl.report.credit_page import believed, credit_page, refuse_foreign
 from sweetrl.settings import CreditSettings
 from sweetrl.types import TokenCredit, TurnCredit
 
@@ -82,8 +82,8 @@ def credit(
     """
     path = _only(log, dialogues)
     target = output or Path(f"{path.stem}.credit.jsonl")
-    page = target.with_suffix(".html")
-    _refuse_foreign(page)
+    page = shard_path(target, settings.shard).with_suffix(".html")
+    refuse_foreign(page)
     if learn and settings.critic is not None:
         raise UsageError(
             f"--learn makes a critic of its own; leave out --learn or --critic {settings.critic}"
@@ -99,7 +99,7 @@ def credit(
     )
     write_atomically(page, credit_page(report).encode("utf-8", "replace"))
     if json:
-        tally.extra |= _as_json(report, page)
+        tally.extra |= report.as_json() | {"page": str(page)}
     else:
         _print(report, show, tokens=tokens)
         console.results().print(Text(f"Turn by turn: {page}"), soft_wrap=True)
@@ -111,26 +111,6 @@ def _only(log: Path | None, dialogues: Path | None) -> Path:
     if (log is None) == (dialogues is None):
         raise UsageError("which dialogues? name one file: sweetrl credit chats.jsonl")
     return log or dialogues or Path()
-
-
-def _refuse_foreign(page: Path) -> None:
-    """Stop before any work if the page would replace a file of somebody else."""
-    try:
-        if page.exists() and b"Written by sweetrl" not in page.read_bytes():
-            raise UsageError(f"{page}: exists and is not a page of sweetrl; choose another output with -o")
-    except OSError as error:
-        raise unreadable(page, error) from error
-
-
-def _as_json(report: CreditReport, page: Path) -> dict[str, Any]:
-    return {
-        "critic": report.critic,
-        "auc": report.auc,
-        "better_than_chance": report.is_better_than_chance,
-        "worst_turns": report.worst_turns,
-        "habits": list(report.habits),
-        "page": str(page),
-    }
 
 
 # ---------------------------------------------------------------- showing

@@ -15,6 +15,7 @@ from sweetrl.domains.domain import Domain
 from sweetrl.experiments.layout import METRICS
 from sweetrl.experiments.stages.evaluate import measure_dialogues
 from sweetrl.experiments.stages.rollout import check_dialogues, run_rollout
+from sweetrl.records import shard_path
 from sweetrl.settings import DialogueSettings, ScorerSettings, ScoringSettings
 from sweetrl.types import RunMetrics
 
@@ -49,15 +50,16 @@ def evaluate(
         scoring,
         turn_limit=settings.rollout.turn_limit,
         limit=settings.limit,
+        shard=settings.shard,
         reporter=reporter,
     )
-    _report(run, about, output, json=json, quiet=quiet)
+    _report(run, about, shard_path(output / METRICS, settings.shard), json=json, quiet=quiet)
 
 
-def _report(run: RunMetrics, domain: Domain, folder: Path, *, json: bool, quiet: bool) -> None:
+def _report(run: RunMetrics, domain: Domain, path: Path, *, json: bool, quiet: bool) -> None:
     """Show the metrics; dialogues that failed or are unscored end the command with exit code 1."""
     if json:
-        console.print_json({"output": str(folder / METRICS), "metrics": run})
+        console.print_json({"output": str(path), "metrics": run})
     elif not quiet:
         console.results().print(metrics_table(run, domain))
     if run.failed or run.unscored:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any
 
 import typer
 
@@ -10,7 +9,6 @@ from sweetrl.cli import console, live
 from sweetrl.experiments.stages.filling import Tally
 from sweetrl.experiments.stages.reporting import Advance, Reporter
 from sweetrl.experiments.stages.rollout import Status, Summary
-from sweetrl.types import Ending
 
 RETRY = "rerun the same command to retry the failed ones"
 
@@ -45,17 +43,7 @@ class TerminalReporter(Reporter):
 def report_tally(tally: Tally, *, json: bool, quiet: bool) -> None:
     """Say what a stage did to its file; failures end the command with exit code 1."""
     if json:
-        console.print_json(
-            {
-                "output": str(tally.path),
-                "made": tally.made,
-                "before": tally.before,
-                "failed": tally.failed,
-                "failures": dict(tally.failures.most_common(20)),
-                **tally.extra,
-                "seconds": round(tally.seconds, 3),
-            }
-        )
+        console.print_json(tally.as_json())
     if not quiet:
         for line in _tally_lines(tally):
             console.note(line)
@@ -79,7 +67,7 @@ def _tally_lines(tally: Tally) -> Iterator[str]:
 def report_dialogues(summary: Summary, *, json: bool, quiet: bool) -> None:
     """Say what a rollout did; anything but a complete one ends the command with its exit code."""
     if json:
-        console.print_json(_summary_as_json(summary))
+        console.print_json(summary.as_json())
     tell_dialogues(summary, quiet=quiet)
     if not summary.complete:
         raise typer.Exit(1)
@@ -108,22 +96,3 @@ def _summary_lines(summary: Summary) -> Iterator[str]:
         yield f"stopped with {summary.left} dialogues left: {status.progress.stopped}"
     if endings["failed"]:
         yield RETRY
-
-
-def _summary_as_json(summary: Summary) -> dict[str, Any]:
-    status, meter = summary.status, summary.status.meter
-    return {
-        "output": str(summary.path),
-        "dialogues": status.total,
-        "before": status.before,
-        **{ending: summary.endings[ending] for ending in Ending},
-        "left": summary.left,
-        "stopped": status.progress.stopped,
-        "failures": dict(summary.failures.most_common(20)),
-        "troubles": dict(summary.troubles.most_common(20)),
-        "turns": status.progress.turns,
-        "prompt_tokens": meter.prompt_tokens,
-        "completion_tokens": meter.completion_tokens,
-        "cost": meter.cost,
-        "seconds": round(status.seconds, 3),
-    }

@@ -29,6 +29,8 @@ from sweetrl.experiments.study_plan import parts_of, plan
 from sweetrl.experiments.time_left import weight
 from sweetrl.settings import Recipe, ServerSettings, Study, load_experiment
 
+HARDWARE = ("GiB a GPU", "GiB a host", "GiB disk")
+
 
 def run(
     recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A TOML file; recipes/ has some.")],
@@ -181,9 +183,7 @@ def _show_plan(
                 "command": shlex.join(["sweetrl", *stage.arguments]),
                 "inputs": stage.inputs,
                 "output": str(stage.output),
-                "requests": estimate.requests,
-                "tokens": estimate.tokens,
-                "gpu_hours": estimate.gpu_hours,
+                **estimate.numbers,
             }
             for stage, estimate in zip(planned, estimated, strict=True)
         ]
@@ -212,16 +212,14 @@ def _show_study(study: Study, planned: list[Stage], estimated: list[Cost]) -> No
 
 
 def _plan_table(planned: list[Stage], estimated: list[Cost]) -> Table:
-    table = Table("stage", "reads", "writes", "requests", "tokens", "GPU hours")
+    table = Table("stage", "reads", "writes", "requests", "tokens", "GPU hours", *HARDWARE)
     for stage, estimate in zip(planned, estimated, strict=True):
         read = "\n".join(stage.inputs)
         table.add_row(
             stage.name,
             read,
             str(stage.output),
-            _shown(estimate.requests),
-            _shown(estimate.tokens),
-            _shown(estimate.gpu_hours),
+            *map(_shown, estimate.numbers.values()),
         )
     return table
 

@@ -11,7 +11,7 @@ from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.fairness import fairness_table
 from sweetrl.cli.figures import percent_with_interval, reward_label, with_interval
-from sweetrl.cli.options import LimitOption, TasksOption
+from sweetrl.cli.options import LimitOption, OutputOption, TasksOption
 from sweetrl.cli.reporting import TerminalReporter
 from sweetrl.domains.domain import Domain
 from sweetrl.domains.sources import load_tasks
@@ -22,7 +22,7 @@ from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.experiments.stages.fairness import fairness_of
 from sweetrl.experiments.stages.score import Answers, find_defective, score_answers
 from sweetrl.records import read_records
-from sweetrl.settings import ScorerSettings, ScoringSettings
+from sweetrl.settings import ScorerSettings, ScoringSettings, ShardSettings
 from sweetrl.types import Verdict
 
 AnswersOption = Annotated[
@@ -30,9 +30,6 @@ AnswersOption = Annotated[
 ]
 EpisodesOption = Annotated[
     Path | None, typer.Option("--episodes", help="Dialogues: our episodes.jsonl or a published file.")
-]
-OutputOption = Annotated[
-    Path, typer.Option("-o", "--output", help="The verdicts.jsonl to write or to go on with.")
 ]
 AgainstOption = Annotated[
     Path | None,
@@ -56,6 +53,7 @@ def score(
     output: OutputOption,
     settings: ScorerSettings,
     scoring: ScoringSettings,
+    part: ShardSettings,
     *,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     answers: AnswersOption = None,
@@ -76,7 +74,7 @@ def score(
         sweetrl score --tasks mini-backend:train:20 --episodes run/episodes.jsonl -o run/verdicts.jsonl
     """
     known = load_tasks(tasks)
-    source = Answers(known, answers, episodes, limit)
+    source = Answers(known, answers, episodes, limit, part.shard)
     total, about = source.validate()
     rivals = None if against is None else list(read_records(against, Verdict))
     reporter = TerminalReporter(quiet=quiet or json)
@@ -84,9 +82,11 @@ def score(
     with about.open_scoring(settings, screenshots=pictures) as backend:
         cost = scoring.turn_cost
         speed = score_answers(source, total, output, backend, turn_cost=cost, reporter=reporter)
+        output = source.part.file(output)
         scored = {verdict.task_id: known[verdict.task_id] for verdict in read_records(output, Verdict)}
         defective = find_defective(scored, backend, reporter) if check else None
-    fairness = None if episodes is None else fairness_of(known, episodes, output)
+    # A shard says too little about the collaborator.
+    fairness = None if episodes is None or part.shard else fairness_of(known, episodes, output)
     _report(output, about, speed | {"answers": total}, defective, fairness, rivals, json=json, quiet=quiet)
 
 

@@ -8,6 +8,7 @@ import typer
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
+from sweetrl.cli.options import FolderOption, TasksOption
 from sweetrl.domains.sources import load_tasks
 from sweetrl.experiments.stages.select import select_records
 
@@ -17,12 +18,8 @@ def select(
         list[Path],
         typer.Argument(metavar="FILE...", help="Episodes, verdicts, pairs, candidates, ranked or not."),
     ],
-    tasks: Annotated[
-        str, typer.Option("--tasks", metavar="TASKS", help="The tasks whose records are wanted.")
-    ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="DIR", help="The folder for files of the same names.")
-    ],
+    tasks: TasksOption,
+    output: FolderOption,
     *,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     json: JsonFlag = False,

@@ -15,7 +15,7 @@ RunsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN...",
-        help="Folders of runs, recipes or studies, or record files; LABEL=PATH gives one a label.",
+        help="Folders of runs, recipes or studies, record files or chat logs; LABEL=PATH gives one a label.",
     ),
 ]
 TasksOption = Annotated[
@@ -24,9 +24,7 @@ TasksOption = Annotated[
         "--tasks", metavar="TASKS", help="Where hidden information comes from, if the run does not say."
     ),
 ]
-HostOption = Annotated[
-    str, typer.Option("--host", help="Address to listen on; beyond loopback, visitors need a token.")
-]
+HostOption = Annotated[str, typer.Option("--host", help="Address to listen on.")]
 PortOption = Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 for any that is free.")]
 IndexOption = Annotated[
     Path | None,
@@ -71,13 +69,13 @@ def view(
         author=author or _user(),
     )
 
-    def announce(address: str) -> None:
+    def announce(address: str, once: str) -> None:
         if json:
             console.print_json({"address": address})
         else:
             console.note(f"{address}  (Ctrl-C ends it)")
         if browser and settings.is_local:
-            webbrowser.open(address)
+            webbrowser.open(once)
 
     serve(settings, announce)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -51,13 +52,14 @@ class Debrief:
     """By how much each turn changed the chance of success, exactly; None where nobody knows."""
 
 
-class Game:
-    """One dialogue with a person as the agent."""
+class Played:
+    """One dialogue with a person on either side."""
 
     def __init__(
         self,
         task: Task,
         collaborator: Collaborator,
+        agent: str,
         *,
         seed: int = 0,
         attempt: int = 0,
@@ -69,18 +71,12 @@ class Game:
         self.turn_limit = turn_limit or turn_limit_of(task)
         rules = Rules(turn_limit=self.turn_limit)
         self._dialogue = Dialogue(
-            task, collaborator, rules=rules, seed=seed, attempt=attempt, agent=HUMAN, past=past
+            task, collaborator, rules=rules, seed=seed, attempt=attempt, agent=agent, past=past
         )
-        self._saw_tests = False
-
-    @property
-    def goal(self) -> str:
-        """What the player has to do, in one sentence."""
-        return domain_of(self.task).labels.goal
 
     @property
     def turn(self) -> int:
-        """The number of the message that is due, the first of which is 1."""
+        """The number of the agent's message that is due or waits for a reply, the first of which is 1."""
         return len(self._dialogue.turns) + 1
 
     @property
@@ -90,8 +86,32 @@ class Game:
 
     @property
     def episode(self) -> Episode:
+        """The record."""
+        return self._dialogue.episode
+
+    @property
+    def parts(self) -> tuple[SecretPart, ...]:
+        """The secret: the reference first."""
+        return tuple(domain_of(self.task).parts_of(self.task))
+
+
+class Game(Played):
+    """One dialogue with a person as the agent."""
+
+    def __init__(self, task: Task, collaborator: Collaborator, **about: Any) -> None:
+        """`about`: what `Played` takes."""
+        super().__init__(task, collaborator, HUMAN, **about)
+        self._saw_tests = False
+
+    @property
+    def goal(self) -> str:
+        """What the player has to do, in one sentence."""
+        return domain_of(self.task).labels.goal
+
+    @property
+    def episode(self) -> Episode:
         """The record; one of a player who looked at the tests says so."""
-        episode = self._dialogue.episode
+        episode = super().episode
         return replace(episode, extra={"play": {"saw_tests": True}}) if self._saw_tests else episode
 
     async def say(self, text: str, *, answer: bool = False) -> Reply | Conclusion:
@@ -103,7 +123,7 @@ class Game:
 
     def tests(self) -> str | None:
         """What will be run on the answer, without the results that are wanted; None if there is nothing to show."""
-        parts = [part.text for part in domain_of(self.task).parts_of(self.task) if part.title == "tests"]
+        parts = [part.text for part in self.parts if part.title == "tests"]
         self._saw_tests = self._saw_tests or bool(parts)
         return parts[0] if parts else None
 
@@ -112,7 +132,7 @@ class Game:
         return Debrief(
             self.episode,
             verdict,
-            tuple(domain_of(self.task).parts_of(self.task)),
+            self.parts,
             tuple(missed_facts(self.task, self.episode)),
             exact_advantages(self.task, self.episode, verdict, self.turn_limit),
         )

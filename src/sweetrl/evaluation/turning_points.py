@@ -96,6 +96,16 @@ class CreditReport:
         ]
         return sorted((each for each in found if each.advantage < 0), key=lambda each: each.advantage)
 
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "critic": self.critic,
+            "auc": self.auc,
+            "better_than_chance": self.is_better_than_chance,
+            "worst_turns": self.worst_turns,
+            "habits": list(self.habits),
+        }
+
     @property
     def summary(self) -> list[str]:
         """What was credited and how far it can be trusted, a sentence each."""

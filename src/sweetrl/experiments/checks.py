@@ -24,6 +24,7 @@ from sweetrl.domains.prompt_files import read_prompt
 from sweetrl.domains.registry import all_domains, find_domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import SweetError, installing
+from sweetrl.experiments.hardware import GIB, GPUS, USABLE, TrainingPlan
 from sweetrl.experiments.model_size import is_hub_name, is_on_this_machine, parameters_of, path_of
 from sweetrl.experiments.pipeline import VALUES, Stage
 from sweetrl.learning.algorithms import default_settings
@@ -35,7 +36,6 @@ from sweetrl.types import Task
 
 ENDPOINT_SECONDS = 5.0
 """How long an endpoint has to answer."""
-GIB = 1 << 30
 LEAST_FREE = GIB
 """Bytes that a run needs on its disk, whatever it trains."""
 PACKAGES = {"train": "torch", "serve": "aiohttp", "browser": "playwright"}
@@ -99,6 +99,7 @@ class _Checker:
         yield from self._of_players()
         yield from self._of_training()
         yield from self._of_extras()
+        yield from self._of_gpus()
         yield from self._of_disk()
 
     # -------- tasks and dialogues
@@ -135,7 +136,8 @@ class _Checker:
         if not Path(stored).exists():
             yield Problem(f"episodes: {stored}: no such file; leave out episodes to have some rolled out")
         elif tasks:
-            yield from _raised("episodes", lambda: deque(distinct_episodes(Path(stored), tasks), maxlen=0))
+            found = _raised("episodes", lambda: deque(distinct_episodes(Path(stored), tasks), maxlen=0))
+            yield from (Problem(f"{each.text}, or leave out episodes (--set episodes=)") for each in found)
 
     def _is_there(self, path: str) -> bool:
         return path in self._known.written or is_on_hub(path) or Path(path).exists()
@@ -278,19 +280,37 @@ class _Checker:
             if wanted and importlib.util.find_spec(PACKAGES[extra]) is None:
                 yield Problem(f"the package {PACKAGES[extra]} is missing: {installing(extra)}")
 
+    def _of_gpus(self) -> Iterator[Problem]:
+        name = self._recipe.estimate.gpu
+        if name is not None and name not in GPUS:
+            yield Problem(f"estimate.gpu: there is no '{name}'; there are {', '.join(GPUS)}")
+            return
+        for section, plan in self._plans.items():
+            try:
+                peak = plan.gpu_bytes()
+            except SweetError as error:
+                yield Problem(f"{section}: {error}", fatal=False)
+                continue
+            if name is not None and peak is not None and peak > USABLE * GPUS[name].gib * GIB:
+                yield Problem(
+                    f"{section}: a training step takes {peak / GIB:.0f} GiB on each GPU, but a {name} has "
+                    f"{USABLE * GPUS[name].gib:.0f} for it; use gradient_checkpointing, shard over more GPUs, or lower "
+                    f"max_tokens"
+                )
+
+    @property
+    def _plans(self) -> dict[str, TrainingPlan]:
+        trained = self._trained.items()
+        return {key: TrainingPlan(self._recipe, settings, name) for key, (settings, name) in trained}
+
     def _of_disk(self) -> Iterator[Problem]:
         folder = _existing(Path(self._recipe.output))
         free = shutil.disk_usage(folder).free
-        needed = LEAST_FREE + sum(self._weights(settings) for settings, _ in self._trained.values())
+        needed = LEAST_FREE + sum(plan.disk_bytes for plan in self._plans.values())
         if free < needed:
             yield Problem(
                 f"{folder}: {free / GIB:.1f} GiB are free, and the run needs about {needed / GIB:.1f}"
             )
-
-    def _weights(self, settings: TrainSettings | CriticSettings) -> int:
-        """Bytes of a trained model, and as many for a checkpoint of it: 2 for each parameter."""
-        size = parameters_of(settings.model.removeprefix("hf:")) or self._recipe.estimate.parameters or 0
-        return round(4 * size)
 
 
 def usual_rate(parameters: float, *, adapters: bool = False) -> tuple[float, float]:

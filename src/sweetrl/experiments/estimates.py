@@ -10,11 +10,14 @@ from functools import cache
 from pathlib import Path
 
 from sweetrl.errors import SweetError
+from sweetrl.experiments.hardware import GPUS, Demand, TrainingPlan
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.learning.algorithm import Algorithm
 from sweetrl.learning.algorithms import algorithm_named, default_settings
 from sweetrl.settings import Recipe
 from sweetrl.settings.words import option_value
+
+NOTHING = Demand()
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,13 @@ class Cost:
     tokens: int | None = None
     """Read and written, or trained on."""
     gpu_hours: float | None = None
+    demand: Demand = NOTHING
+
+    @property
+    def numbers(self) -> dict[str, float | None]:
+        """All of them, by name."""
+        demand = {"gpu_gib": self.demand.gpu, "host_gib": self.demand.host, "disk_gib": self.demand.disk}
+        return {"requests": self.requests, "tokens": self.tokens, "gpu_hours": self.gpu_hours, **demand}
 
 
 def costs(recipe: Recipe, planned: list[Stage]) -> list[Cost]:
@@ -117,7 +127,12 @@ class _Counter:
         # The reference model reads everything once.
         operations = (6 + 2 * algorithm.extra_forwards) * tokens * epochs
         operations += 2 * tokens if algorithm.compares(defaults) else 0
-        return Cost(requests=0, tokens=round(tokens * epochs), gpu_hours=self._hours(operations))
+        return Cost(
+            requests=0,
+            tokens=round(tokens * epochs),
+            gpu_hours=self._hours(operations),
+            demand=TrainingPlan(self._recipe, settings, algorithm.name).demand(),
+        )
 
     def _examples(self, algorithm: Algorithm) -> float:
         """Examples of one epoch, at most."""
@@ -143,7 +158,8 @@ class _Counter:
         )
 
     def _hours(self, operations_per_parameter: float) -> float | None:
-        parameters, speed = self._assumed.parameters, self._assumed.gpu_tflops
+        parameters, gpu = self._assumed.parameters, GPUS.get(self._assumed.gpu or "")
+        speed = self._assumed.gpu_tflops or (None if gpu is None else gpu.tflops)
         if parameters is None or speed is None:
             return None
         return operations_per_parameter * parameters / (speed * 1e12) / 3600
@@ -154,7 +170,7 @@ class _Counter:
         if dialogues is None:
             return None
         share = min(self._recipe.candidates.attempts or held, held) / held
-        return dialogues * share * self._assumed.turns
+        return dialogues * share * (self._recipe.candidates.fraction or 1) * self._assumed.turns
 
     def dialogues(self) -> int | None:
         """Dialogues on the training tasks."""

@@ -6,6 +6,7 @@ import re
 import struct
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sweetrl.models import shipped
 
@@ -32,6 +33,17 @@ def is_on_this_machine(name: str) -> bool:
 
 
 @cache
+def configuration_of(name: str) -> dict[str, Any]:
+    """What config.json of a model says; empty if it is not here."""
+    folder = path_of(name)
+    path = folder / CONFIG if folder.is_dir() else next(iter(_cached(name, CONFIG)), None)
+    try:
+        return {} if path is None else dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError):
+        return {}
+
+
+@cache
 def parameters_of(name: str) -> int | None:
     """How many parameters a model has, by the headers of its files; None if they are not here."""
     folder = path_of(name)
@@ -42,12 +54,12 @@ def parameters_of(name: str) -> int | None:
         return None
 
 
-def _cached(name: str) -> list[Path]:
+def _cached(name: str, file: str = WEIGHTS) -> list[Path]:
     try:
         from huggingface_hub import try_to_load_from_cache
     except ImportError:
         return []
-    found = try_to_load_from_cache(name, WEIGHTS) if is_hub_name(name) else None
+    found = try_to_load_from_cache(name, file) if is_hub_name(name) else None
     return [Path(found)] if isinstance(found, str) else []
 
 

@@ -1,6 +1,6 @@
 """The stages of a recipe: which command makes which file from which others."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -123,14 +123,25 @@ def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
 
 def servers_of(recipe: Recipe) -> tuple[ServerSettings, ...]:
     """The servers of a recipe; those of agent and collaborator also serve while the untrained agent is evaluated."""
-    players = (recipe.agent.model, recipe.collaborator.model)
-    addresses = {urlsplit(name[name.find("http") :]).netloc for name in players if "@http" in name}
+    players = _served((recipe.agent.model, recipe.collaborator.model))
+    asked = players | _served((recipe.evaluation.agent or "",))
     return tuple(
-        msgspec.structs.replace(server, stages=(*server.stages, BASELINE))
-        if urlsplit(server.ready).netloc in addresses and BASELINE not in server.stages
-        else server
+        msgspec.structs.replace(
+            server,
+            serves=server.serves or asked.get(address),
+            stages=(*server.stages, BASELINE)
+            if address in players and BASELINE not in server.stages
+            else server.stages,
+        )
         for server in recipe.servers
+        for address in [urlsplit(server.ready).netloc]
     )
+
+
+def _served(names: Iterable[str]) -> dict[str, str]:
+    """The model that is asked for at each address."""
+    endpoints = (name.removeprefix("openai:").rpartition("@") for name in names if "@http" in name)
+    return {urlsplit(url).netloc: model for model, _, url in endpoints}
 
 
 def command_stage(

@@ -22,7 +22,15 @@ from sweetrl.errors import DataError, UsageError
 from sweetrl.experiments.journal import JOURNAL
 from sweetrl.experiments.layout import CREDIT, EPISODES, METRICS, SCREENSHOTS, VERDICTS
 from sweetrl.prompts import TURN_LIMIT
-from sweetrl.records import RunCard, card_path, read_card, read_lines, read_records, unreadable
+from sweetrl.records import (
+    RunCard,
+    card_path,
+    is_merged_shard,
+    read_card,
+    read_lines,
+    read_records,
+    unreadable,
+)
 from sweetrl.report.contents import Provenance, Training
 from sweetrl.report.runs import Run
 from sweetrl.types import Episode, Metric, RunMetrics, Task, TurnCredit, Verdict
@@ -155,7 +163,7 @@ class RunFolder:
         yield from self._journal()
         for folder in dict.fromkeys(each for each in (self._scored, self.path) if each is not None):
             for path in sorted(folder.glob("*.jsonl")):
-                if card_path(path).is_file():
+                if card_path(path).is_file() and not is_merged_shard(path):
                     yield _of_records(self._shown(path), read_card(path))
         for folder in self._models:
             yield _of_model(self._shown(folder), _read_json(folder / CARD, _ModelCard))

@@ -10,6 +10,8 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from sweetrl.errors import UsageError
 from sweetrl.experiments import processes
 from sweetrl.experiments.events import Listener, ServerStarting
@@ -20,6 +22,8 @@ _ENDING_TOGETHER = """trap 'trap "" TERM; kill 0' TERM
 { %s
 } & wait $!; code=$?; wait; exit $code"""
 """The shell that is told to end, by us or because we are gone, tells all that the command started and awaits it."""
+MOST_READ = 1 << 20
+"""Bytes of an answer that are looked at."""
 FAREWELL_SECONDS = 30.0
 """How long a program has to end by itself."""
 
@@ -36,6 +40,10 @@ def running(wanted: tuple[ServerSettings, ...], folder: Path, report: Listener) 
 @contextlib.contextmanager
 def _running(settings: ServerSettings, folder: Path, log: Path, report: Listener) -> Iterator[None]:
     command = settings.command.replace("{output}", str(folder))
+    if _answer(settings.ready) is not None:
+        raise UsageError(
+            f"{settings.ready}: another program answers there already; stop it, or choose another port"
+        )
     report(ServerStarting(command))
     with log.open("ab") as sink:
         # In a session of its own, so that all its processes can be ended and none gets our Ctrl-C.
@@ -49,7 +57,7 @@ def _running(settings: ServerSettings, folder: Path, log: Path, report: Listener
 
 def _await_ready(process: "subprocess.Popen[bytes]", settings: ServerSettings, log: Path) -> None:
     deadline = time.monotonic() + settings.timeout
-    while not _answers(settings.ready):
+    while (answer := _answer(settings.ready)) is None or process.poll() is not None:
         if process.poll() is not None:
             raise UsageError(
                 f"the server ended with code {process.returncode}; see {log}: {settings.command}"
@@ -57,16 +65,39 @@ def _await_ready(process: "subprocess.Popen[bytes]", settings: ServerSettings, l
         if time.monotonic() > deadline:
             raise UsageError(f"{settings.ready} did not answer within {settings.timeout} s; see {log}")
         time.sleep(POLL_SECONDS)
+    names = _models(answer)
+    if settings.serves is not None and names and settings.serves not in names:
+        raise UsageError(
+            f"{settings.ready}: serves {', '.join(names)}, but the recipe asks it for {settings.serves}; "
+            f"give the server that name"
+        )
 
 
-def _answers(address: str) -> bool:
+def _answer(address: str) -> bytes | None:
+    """What an address answers, be it an error; None if nothing answers."""
     try:
-        with urllib.request.urlopen(address, timeout=5):  # noqa: S310  the recipe's own address
-            return True
+        with urllib.request.urlopen(address, timeout=5) as response:  # noqa: S310  the recipe's own address
+            return bytes(response.read(MOST_READ))
     except urllib.error.HTTPError:
-        return True
+        return b""
     except (OSError, ValueError):
-        return False
+        return None
+
+
+def _models(answer: bytes) -> list[str]:
+    """The models that a list of an OpenAI-compatible server names; none if it is no such list."""
+    try:
+        return [each.id for each in msgspec.json.decode(answer, type=_ModelList).data]
+    except msgspec.DecodeError:
+        return []
+
+
+class _Model(msgspec.Struct):
+    id: str
+
+
+class _ModelList(msgspec.Struct):
+    data: list[_Model]
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

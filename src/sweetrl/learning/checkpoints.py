@@ -191,6 +191,13 @@ class RunFolder:
         for old in sorted(self._saved(), key=_step)[:-keep]:
             shutil.rmtree(old, ignore_errors=True)
 
+    def make_room(self, needed: int) -> None:
+        """Remove all checkpoints but the last if the disk has not `needed` bytes; raise if it still has not."""
+        if shutil.disk_usage(self.path).free < needed:
+            self.prune(1)
+        if shutil.disk_usage(self.path).free < needed:
+            raise unwritable(self.path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
     def _saved(self) -> list[Path]:
         return [path for path in self.checkpoints.glob("checkpoint-*") if re.search(r"-\d+$", path.name)]
 

@@ -1,11 +1,10 @@
 """Models to train: loaded, given adapters or a head, and turned into plain folders at the end."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
@@ -17,6 +16,7 @@ from transformers import (
     PreTrainedModel,
     set_seed,
 )
+from transformers.distributed.configuration_utils import DistributedConfig
 
 from sweetrl.errors import UsageError
 from sweetrl.learning.algorithms import algorithm_of
@@ -72,18 +72,23 @@ def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:
     Adapters and heads start at random from the seed of the run.
     """
     set_seed(settings.seed)
-    options = _sharded(shard, settings) if shard > 1 else {}
+    options = {"distributed_config": sharding(shard, settings)} if shard > 1 else {}
     attention = load_config(path, vision=settings.vision)._attn_implementation
     try:
         model = _model_class(vision=settings.vision).from_pretrained(
             located(path),
-            dtype=_weights(settings),
+            dtype=weight_type(settings),
             attn_implementation=attention,
             trust_remote_code=False,
             **options,
         )
     except (OSError, ValueError) as error:
         raise _unloadable(path, error) from error
+    return prepared(model, settings)
+
+
+def prepared(model: Any, settings: TrainingSettings) -> Any:
+    """A language model with what the settings train it with: adapters, a head, no dropout."""
     algorithm = algorithm_of(settings)
     has_head = algorithm.has_head(settings)
     if algorithm.compares(settings):
@@ -113,14 +118,15 @@ def _model_class(*, vision: bool) -> Any:
     return AutoModelForImageTextToText if vision else AutoModelForCausalLM
 
 
-def _sharded(processes: int, settings: TrainingSettings) -> dict[str, Any]:
-    from transformers.distributed.configuration_utils import DistributedConfig
+def sharding(processes: int, settings: TrainingSettings) -> DistributedConfig:
+    """How a model is split over processes."""
+    return DistributedConfig(
+        fsdp_size=processes, fsdp_mixed_precision=settings.precision is Precision.BFLOAT16
+    )
 
-    half = settings.precision is Precision.BFLOAT16
-    return {"distributed_config": DistributedConfig(fsdp_size=processes, fsdp_mixed_precision=half)}
 
-
-def _weights(settings: TrainingSettings) -> torch.dtype:
+def weight_type(settings: TrainingSettings) -> torch.dtype:
+    """What weights are kept in."""
     # Frozen weights lose nothing in half precision; trained ones would lose their small updates.
     half = settings.precision is Precision.BFLOAT16 and settings.lora is not None
     return torch.bfloat16 if half else torch.float32
@@ -157,24 +163,6 @@ def save_plain(model: Any, folder: Path, weights: dict[str, Tensor] | None = Non
     )
     if hasattr(model, SCORE_HEAD):
         save_score_head(model, folder)
-
-
-def remove_score_head(folder: Path) -> None:
-    """Take the score head, which has a file of its own, out of the model's files.
-
-    The library saves all weights of a model that is split over processes, whatever it is asked to save.
-    """
-    for file in folder.glob("model*.safetensors"):
-        weights = load_file(file)
-        kept = {name: weight for name, weight in weights.items() if not name.startswith(SCORE_HEAD)}
-        if len(kept) < len(weights):
-            save_file(kept, file, metadata={"format": "pt"})
-    index = folder / "model.safetensors.index.json"
-    if index.exists():
-        content = json.loads(index.read_text())
-        files = content["weight_map"].items()
-        content["weight_map"] = {name: file for name, file in files if not name.startswith(SCORE_HEAD)}
-        index.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def read_weights(folder: Path, *, vision: bool = False) -> dict[str, Tensor]:

@@ -49,7 +49,7 @@ def turn_logprobs(model: Any, batch: TokenBatch) -> TurnLogprobs:
 
     logprobs = _run(model, read, **_inputs(batch))
     sums = sum_by(batch.spans, logprobs, batch.span_count)
-    counts = torch.bincount(batch.spans, minlength=batch.span_count)
+    counts = sum_by(batch.spans, torch.ones_like(batch.spans), batch.span_count)
     return TurnLogprobs(sums[batch.computed_as], counts[batch.computed_as])
 
 

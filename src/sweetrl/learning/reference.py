@@ -2,7 +2,8 @@
 
 A file belongs to one model, named by its weights and by the precision that it computes in; a line is one sequence,
 named by its tokens and turns. Lines are written whole, after each pass over the model, so that an interrupted run
-loses little and a changed dialogue, template or model is never given the numbers of another.
+loses little and a changed dialogue, template or model is never given the numbers of another. The processes of a run
+share the work, and each writes a file of its own: not every file system lets several append to one.
 """
 
 import contextlib
@@ -17,11 +18,13 @@ from typing import Any
 import msgspec
 import torch
 from accelerate import PartialState  # type: ignore[import-untyped]
+from accelerate.utils import broadcast_object_list, gather_object  # type: ignore[import-untyped]
 from msgspec import Struct
 
 from sweetrl.learning.batches import BatchSampler, Example, collate
 from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.settings import Precision, TrainingSettings
+from sweetrl.learning.sharding import free_gathered_weights, is_split, local_part
 from sweetrl.learning.tokens import EncodedSequence
 from sweetrl.records import unreadable, unwritable
 
@@ -42,21 +45,32 @@ def reference_logprobs(
     folder: Path | None = None,
     precision: Precision = Precision.FLOAT32,
 ) -> list[Sums]:
-    """What `model` gives to the `spans` of each example; with a `folder`, only what is not there is computed."""
+    """What `model` gives to the `spans` of each example; with a `folder`, only what is not there is computed.
+
+    All processes of a run call this, and each computes its share.
+    """
+    run = PartialState()
     keys = [[sequence_key(sequence) for sequence in example.sequences] for example in examples]
-    path = None if folder is None else folder / f"{model_digest(model)}-{precision}.jsonl"
-    known = {} if path is None else _read(path)
+    stem = "" if folder is None else f"{model_digest(model)}-{precision}"
+    # What the main process finds: all must agree on what is missing.
+    [known] = broadcast_object_list([{} if folder is None else _read(folder, stem)])
     missing = {
         key: Example(key, (sequence,), group=example.group or example.id, branch=example.branch)
         for example, names in zip(examples, keys, strict=True)
         for key, sequence in zip(names, example.sequences, strict=True)
         if key not in known
     }
-    for some in _passes(list(missing.values()), tokens_per_pass):
+    own: dict[str, Sums] = {}
+    for some in _passes(list(missing.values()), tokens_per_pass, run):
         found = _compute(model, some, precision)
-        known |= found
-        if path is not None:
-            _append(path, found)
+        own |= found
+        if folder is not None:
+            _append(
+                folder / (f"{stem}.jsonl" if run.is_main_process else f"{stem}.{run.process_index}.jsonl"),
+                found,
+            )
+    for computed in gather_object([own]):
+        known |= computed
     return [tuple(chain.from_iterable(known[key] for key in names)) for names in keys]
 
 
@@ -64,22 +78,14 @@ def with_reference(
     examples: Sequence[Example], model: Any, settings: TrainingSettings, folder: Path, device: torch.device
 ) -> list[Example]:
     """The examples with what the untrained model gives to each of their turns, from the folder or computed."""
-    state = PartialState()
-    # Neighbours: what they have in common is computed by one process.
-    first, last = (
-        len(examples) * at // state.num_processes for at in (state.process_index, state.process_index + 1)
+    sums = reference_logprobs(
+        model.to(device),
+        examples,
+        tokens_per_pass=settings.tokens_per_pass,
+        folder=folder,
+        precision=settings.precision,
     )
-    model.to(device)
-    for share in (examples[first:last], examples):
-        # First every process its share, then all of it from the file.
-        sums = reference_logprobs(
-            model,
-            share,
-            tokens_per_pass=settings.tokens_per_pass,
-            folder=folder,
-            precision=settings.precision,
-        )
-        state.wait_for_everyone()
+    free_gathered_weights(model)
     return [replace(example, reference=each) for example, each in zip(examples, sums, strict=True)]
 
 
@@ -91,19 +97,27 @@ def sequence_key(sequence: EncodedSequence) -> str:
 
 
 def model_digest(model: Any) -> str:
-    """A name for the weights of a model and the numbers they are held in."""
+    """A name for the weights of a model and the numbers they are held in.
+
+    Of a model that is split over processes, each reads its own part; the name then depends on their number too.
+    """
     content = hashlib.blake2b(digest_size=16)
     for name, weight in sorted(model.state_dict().items()):
         content.update(f"{name} {weight.dtype} {tuple(weight.shape)}\n".encode())
-        content.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    return content.hexdigest()
+        held: Any = local_part(weight).detach().cpu().contiguous()
+        content.update(held.flatten().view(torch.uint8).numpy())
+    if not is_split(model):
+        return content.hexdigest()
+    return hashlib.blake2b(b"".join(gather_object([content.digest()])), digest_size=16).hexdigest()
 
 
-def _passes(examples: list[Example], tokens_per_pass: int) -> Iterator[list[Example]]:
-    """As many examples as fit into a pass, those of a group together."""
-    sampler = BatchSampler(examples, batch_size=max(1, len(examples)), budget=tokens_per_pass)
-    for [passes] in sampler.epoch(0):
-        for each in passes:
+def _passes(examples: list[Example], tokens_per_pass: int, run: Any) -> Iterator[list[Example]]:
+    """As many examples as fit into a pass, those of a group together; equally many passes for each process."""
+    sampler = BatchSampler(
+        examples, batch_size=max(1, len(examples)), budget=tokens_per_pass, processes=run.num_processes
+    )
+    for step in sampler.epoch(0):
+        for each in step[run.process_index]:
             yield [examples[index] for index in each.indices]
 
 
@@ -117,20 +131,21 @@ def _compute(model: Any, examples: list[Example], precision: Precision) -> dict[
     return {example.id: tuple(next(sums) for _ in example.spans) for example in examples}
 
 
-def _read(path: Path) -> dict[str, Sums]:
-    """The lines of a file; one that an interruption broke off is computed again."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise unreadable(path, error) from error
+def _read(folder: Path, stem: str) -> dict[str, Sums]:
+    """The lines of the files of all processes; one that an interruption broke off is computed again."""
     decoder = msgspec.json.Decoder(_Line)
     known = {}
-    for line in lines:
-        with contextlib.suppress(msgspec.DecodeError):
-            entry = decoder.decode(line)
-            known[entry.key] = entry.sums
+    for path in (folder / f"{stem}.jsonl", *sorted(folder.glob(f"{stem}.*.jsonl"))):
+        try:
+            lines = path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise unreadable(path, error) from error
+        for line in lines:
+            with contextlib.suppress(msgspec.DecodeError):
+                entry = decoder.decode(line)
+                known[entry.key] = entry.sums
     return known
 
 

@@ -9,6 +9,9 @@ from transformers import TrainingArguments
 from sweetrl.learning.checkpoints import RunFolder
 from sweetrl.learning.settings import Precision, TrainingSettings
 
+NEVER = 1 << 40
+"""More steps than any run has."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -25,6 +28,8 @@ class RunOptions:
 
     save_every: int = 100
     """Steps between checkpoints."""
+    save_minutes: int | None = None
+    """Minutes between checkpoints; None to go by steps alone."""
     keep: int = 2
     """Checkpoints that are kept."""
     log_every: int = 1

@@ -9,6 +9,9 @@ from msgspec import Meta, Struct
 TRAINING_NAMES = {"nll_weight": "nll", "sft_weight": "imitation", "min_lr_ratio": "floor"}
 """What cards and `TrainingSettings` call settings that commands and recipes have another name for."""
 
+MODEL_FILE_BYTES = 5 << 30
+"""Size of the files of a finished model that was split, and of what the main process holds of it at a time."""
+
 Positive = Annotated[int, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 

@@ -11,19 +11,16 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from accelerate.utils import broadcast_object_list  # type: ignore[import-untyped]
 from msgspec.structs import replace as changed
 from torch import Tensor
-from torch.distributed.checkpoint.state_dict import (
-    StateDictOptions,
-    get_optimizer_state_dict,
-    set_model_state_dict,
-    set_optimizer_state_dict,
-)
+from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from torch.utils.data import DataLoader, SequentialSampler
 from transformers import PrinterCallback, Trainer, TrainerCallback
 
@@ -43,11 +40,13 @@ from sweetrl.learning.checkpoints import (
     write_training_card,
 )
 from sweetrl.learning.datasets import Dataset
-from sweetrl.learning.loading import load_model, merge_adapter, read_weights, remove_score_head, save_plain
+from sweetrl.learning.heads import SCORE_HEAD, save_score_head
+from sweetrl.learning.loading import load_model, merge_adapter, read_weights, save_plain
 from sweetrl.learning.monitoring import MEASURED, Monitor, MonitorCallback, hold_out
 from sweetrl.learning.objectives import Objective, Outcome, StepObjective
 from sweetrl.learning.reference import with_reference
 from sweetrl.learning.run_options import Progress, RunOptions, training_arguments
+from sweetrl.learning.sharding import free_gathered_weights, load_progress, save_progress, save_whole
 from sweetrl.learning.steps import StepsOfRun, collator
 
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
@@ -63,6 +62,23 @@ class _LogCutBack(TrainerCallback):
         """Called by the library before the first step."""
         if state.is_world_process_zero:
             self._write(state.log_history, mode="w")
+
+
+class SaveByTime(TrainerCallback):
+    """Asks for a checkpoint when the last one is some minutes old; the clock of the main process decides."""
+
+    def __init__(self, minutes: float) -> None:
+        self._seconds = 60 * minutes
+        self._saved = time.monotonic()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002  the library's
+        """Called by the library after each step."""
+        [due] = broadcast_object_list([time.monotonic() - self._saved >= self._seconds])
+        control.should_save |= due
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002  the library's
+        """Called by the library after each checkpoint."""
+        self._saved = time.monotonic()
 
 
 class TurnTrainer(Trainer):
@@ -100,6 +116,8 @@ class TurnTrainer(Trainer):
         )
         self.remove_callback(PrinterCallback)
         self.add_callback(_LogCutBack(self._write_log))
+        if run_options.save_minutes is not None:
+            self.add_callback(SaveByTime(run_options.save_minutes))
         self._steps = StepsOfRun(
             data.examples,
             card.settings,
@@ -207,6 +225,8 @@ class TurnTrainer(Trainer):
     def _save_checkpoint(self, model: Any, trial: object) -> None:
         """As always, but aside; it gets its name when every process has written its part."""
         name = f"checkpoint-{self.state.global_step}"
+        if self.is_world_process_zero():
+            self._folder.make_room(self._checkpoint_bytes)
         with self._staged() as aside:
             self.args.output_dir = str(aside)
             try:
@@ -214,7 +234,7 @@ class TurnTrainer(Trainer):
             finally:
                 self.args.output_dir = str(self._folder.checkpoints)
             if self.is_distributed_loading_by_transformers:
-                self._save_sharded_progress(aside / name)
+                self._save_shards(aside / name)
             self.accelerator.wait_for_everyone()
             if self.is_world_process_zero():
                 write_training_card(aside / name, self._card_now())
@@ -222,6 +242,15 @@ class TurnTrainer(Trainer):
                 self._folder.checkpoints.mkdir(exist_ok=True)
                 (aside / name).replace(self._folder.checkpoints / name)
                 self._folder.prune(self._run_options.keep)
+
+    @cached_property
+    def _checkpoint_bytes(self) -> int:
+        """Trained weights in single precision and two moments of each; the frozen ones are not written in shards."""
+        whole = self._settings.lora is None and not self.is_distributed_loading_by_transformers
+        trained: int = sum(
+            each.numel() for each in cast("Any", self.model).parameters() if each.requires_grad
+        )
+        return 8 * trained + 4 * (self._weights if whole else trained)
 
     @contextlib.contextmanager
     def _staged(self) -> Any:
@@ -237,43 +266,57 @@ class TurnTrainer(Trainer):
         self.accelerator.wait_for_everyone()
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
-        super()._save(output_dir, state_dict)
         made = Path(output_dir or str(self.args.output_dir))
+        if self.is_distributed_loading_by_transformers and self._settings.lora is None:
+            self._save_split(made)
+            return
+        super()._save(output_dir, state_dict)
         # A pickle of the library's own arguments: of no use to anyone, and of one version only.
         (made / "training_args.bin").unlink(missing_ok=True)
         if self._has_head and self._settings.lora is None and self._card.finished:
             save_plain(self.accelerator.unwrap_model(self.model), made, state_dict)
 
+    def _save_split(self, made: Path) -> None:
+        """The files of a model that is split over processes: a checkpoint has shards in place of them."""
+        made.mkdir(parents=True, exist_ok=True)
+        if not self._card.finished:
+            return
+        model, main = cast("Any", self.model), self.is_world_process_zero()
+        save_whole(model, made, without=SCORE_HEAD, main=main)
+        if main:
+            self._tokenizer.save_pretrained(made)
+            if self._has_head:
+                save_score_head(model, made)
+
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        if self.is_distributed_loading_by_transformers:
+            return  # read with the optimiser
         own: Any = self.model if model is None else model
         whole = self._settings.lora is None
         vision = self._settings.vision
         if whole and not vision and not self.is_fsdp_enabled:
             shapes = {name: tuple(value.shape) for name, value in own.state_dict().items()}
             check_architecture(Path(resume_from_checkpoint), shapes)
-        if whole and (vision or self.is_distributed_loading_by_transformers):
-            weights: dict[str, Any] = read_weights(Path(resume_from_checkpoint), vision=vision)
+        if whole and vision:
+            weights: dict[str, Any] = read_weights(Path(resume_from_checkpoint), vision=True)
             set_model_state_dict(own, weights, options=_WHOLE)
         else:
             super()._load_from_checkpoint(resume_from_checkpoint, model)
 
     # The library writes no optimiser of a model that was sharded when it was loaded.
 
-    def _save_sharded_progress(self, folder: Path) -> None:
-        model, schedule = cast("Any", self.model), cast("Any", self.lr_scheduler)
-        optimiser = get_optimizer_state_dict(model, self._plain_optimiser, options=_WHOLE)
+    def _save_shards(self, folder: Path) -> None:
+        save_progress(self.model, self._plain_optimiser, folder)
         if self.is_world_process_zero():
-            torch.save(optimiser, folder / "optimizer.pt")
-            torch.save(schedule.state_dict(), folder / "scheduler.pt")
+            torch.save(cast("Any", self.lr_scheduler).state_dict(), folder / "scheduler.pt")
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is None or not self.is_distributed_loading_by_transformers:
             super()._load_optimizer_and_scheduler(checkpoint)
             return
-        model, schedule, folder = cast("Any", self.model), cast("Any", self.lr_scheduler), Path(checkpoint)
-        state = torch.load(folder / "optimizer.pt", weights_only=True, map_location="cpu")
-        set_optimizer_state_dict(model, self._plain_optimiser, state, options=_WHOLE)
-        schedule.load_state_dict(torch.load(folder / "scheduler.pt", weights_only=True))
+        load_progress(self.model, self._plain_optimiser, Path(checkpoint))
+        schedule = torch.load(Path(checkpoint) / "scheduler.pt", weights_only=True)
+        cast("Any", self.lr_scheduler).load_state_dict(schedule)
 
     @property
     def _plain_optimiser(self) -> Any:
@@ -288,8 +331,6 @@ class TurnTrainer(Trainer):
             self.save_model(str(made / ADAPTER if adapted else made))
             self.accelerator.wait_for_everyone()
             if self.is_world_process_zero():
-                if self.is_distributed_loading_by_transformers and self._has_head and not adapted:
-                    remove_score_head(made)
                 if adapted:
                     merge_adapter(self._card.model, made / ADAPTER, self._settings, made)
                     self._tokenizer.save_pretrained(made)
@@ -317,7 +358,7 @@ def train(
     arguments = training_arguments(card.settings, folder, run_options)
     processes = arguments.world_size  # joins the other processes
     run_options = replace(run_options, shard=run_options.shard and processes > 1)
-    model = load_model(card.model, card.settings)
+    model = load_model(card.model, card.settings, shard=processes if run_options.shard else 1)
     if algorithm_of(card.settings).compares(card.settings):
         known = with_reference(
             data.examples, model, card.settings, folder.path / "reference", arguments.device
@@ -329,10 +370,9 @@ def train(
         data.examples, held_out, card.settings, objective(card.settings), collator(tokenizer, card.settings)
     )
     last = folder.last_checkpoint()
-    if run_options.monitor and last is not None and not run_options.shard:
+    if run_options.monitor and last is not None:
         monitor.start(model.to(arguments.device))
-    if run_options.shard:
-        model = load_model(card.model, card.settings, shard=processes)
+        free_gathered_weights(model)
     trainer = TurnTrainer(model, tokenizer, data, card, folder, run_options)
     if run_options.monitor:
         trainer.add_callback(MonitorCallback(monitor, run_options.monitor, trainer.log))

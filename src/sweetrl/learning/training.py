@@ -24,7 +24,7 @@ from sweetrl.learning.algorithms import default_settings
 from sweetrl.learning.checkpoints import REFERENCES, RunFolder, TrainingCard, timestamp, training_versions
 from sweetrl.learning.encodings import Picture, open_encoding
 from sweetrl.learning.loading import default_precision, longest_context
-from sweetrl.learning.run_options import Progress, RunOptions
+from sweetrl.learning.run_options import NEVER, Progress, RunOptions
 from sweetrl.learning.settings import TRAINING_NAMES, LoraSettings, TrainingSettings
 from sweetrl.learning.trainer import train as train_model
 from sweetrl.models.local.network import no_progress_bars
@@ -37,7 +37,7 @@ from sweetrl.types import EpisodePair, Task, TurnPair, Verdict
 
 PROMPTS = ("domain", "prompt")
 """Options that choose what the model is told."""
-OF_RUN = ("lora_rank", "save_every", "shard")
+OF_RUN = ("lora_rank", "save_every", "save_minutes", "shard")
 """Options that are no settings of `TrainingSettings` by themselves."""
 
 Observe = Callable[[Progress], None]
@@ -204,14 +204,15 @@ class _Run:
         return default_settings(self.algorithm.name, **fields)
 
     def _run_options(self, output: Path, observe: Observe) -> RunOptions:
-        run = self.run
+        run, minutes = self.run, self.chosen["save_minutes"]
         reports = [name for name in ("tensorboard", "wandb") if getattr(run, name)]
         for name in reports:
             if importlib.util.find_spec(name) is None:
                 raise UsageError(f"--{name} needs the package {name}: pip install {name}")
         os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(output / "tensorboard"))
         return RunOptions(
-            save_every=self.chosen["save_every"] or RunOptions.save_every,
+            save_every=self.chosen["save_every"] or (NEVER if minutes else RunOptions.save_every),
+            save_minutes=minutes,
             keep=run.keep,
             log_every=run.log_every,
             monitor=run.monitor,

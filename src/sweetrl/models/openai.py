@@ -12,6 +12,7 @@ from sweetrl.errors import ModelError
 from sweetrl.models.faults import Fault, unusable
 from sweetrl.models.meter import FREE, Meter, Price
 from sweetrl.models.server import Server
+from sweetrl.models.streaming import ASKED_FOR, Stream, listener
 from sweetrl.records import decode_json
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Completion, Message, Sampling, Usage
@@ -106,7 +107,20 @@ class OpenAIModel:
         return [sample for part in parts for sample in part.result()]
 
     async def _ask(self, request: dict[str, Any], n: int, seed: int) -> list[Completion]:
-        """One request: between 1 and `n` samples."""
+        """One request: between 1 and `n` samples. One that somebody listens to is streamed, where the server can."""
+        hear = listener()
+        if hear is None or n > 1 or self._logprobs:
+            return await self._post(request, n, seed)
+        try:
+            return await self._post({**request, **ASKED_FOR}, n, seed, Stream(hear))
+        except ModelError as error:
+            if error.kind != "bad_request":
+                raise
+            return await self._post(request, n, seed)
+
+    async def _post(
+        self, request: dict[str, Any], n: int, seed: int, stream: Stream | None = None
+    ) -> list[Completion]:
         several = {"n": n} if n > 1 else {}
         try:
             body = _ENCODER.encode({**request, **several, "seed": seed})
@@ -117,11 +131,11 @@ class OpenAIModel:
         limit = request.get("max_tokens") or request["max_completion_tokens"]
 
         def read(reply: bytes) -> list[Completion]:
-            parsed = _decode(reply)
+            parsed = _decode(stream.whole() if stream is not None and stream.begun else reply)
             self.meter.add(_usage(parsed), self._price)
             return _completions(parsed, n, max_characters=limit * CHARACTERS_PER_TOKEN)
 
-        return await self._server.post(body, read, self.meter)
+        return await self._server.post(body, read, self.meter, stream)
 
 
 def _wire(message: Message) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from sweetrl.models.endpoints import EndpointOptions
 from sweetrl.models.faults import Fault, fault_of, fault_of_status
 from sweetrl.models.meter import Meter
 from sweetrl.models.specification import EndpointUrl
+from sweetrl.models.streaming import Stream
 from sweetrl.models.transport import Reply, Transport
 
 _T = TypeVar("_T")
@@ -65,13 +66,18 @@ class Server:
         if self._users == 0:
             await self._transport.close()
 
-    async def post(self, body: bytes, read: Callable[[bytes], _T], meter: Meter) -> _T:
-        """What `read` makes of the answer to `body`; `read` raises `Fault` if it cannot be used."""
+    async def post(
+        self, body: bytes, read: Callable[[bytes], _T], meter: Meter, stream: Stream | None = None
+    ) -> _T:
+        """What `read` makes of the answer to `body`; `read` raises `Fault` if it cannot be used.
+
+        `stream` hears the answer as it arrives.
+        """
         faults: list[Fault] = []
         meter.asked = self.url.shown
         while True:
             try:
-                answer = await self._attempt(body, read)
+                answer = await self._attempt(body, read, stream)
             except Fault as fault:
                 faults.append(fault)
                 self._refuse_if_down(fault)
@@ -85,14 +91,16 @@ class Server:
             meter.trouble = self._trouble(faults[-1])
             await asyncio.sleep(self._pause(faults))
 
-    async def _attempt(self, body: bytes, read: Callable[[bytes], _T]) -> _T:
+    async def _attempt(self, body: bytes, read: Callable[[bytes], _T], stream: Stream | None) -> _T:
         async with self.limiter.slot() as slot:
             if self.closed:
                 raise Fault("closed", "the model has been closed", final=True)
             started = asyncio.get_running_loop().time()
             try:
+                if stream is not None:
+                    stream.restart()
                 async with asyncio.timeout(self._options.timeout):
-                    reply = await self._transport.post(body)
+                    reply = await self._transport.post(body, None if stream is None else stream.feed)
                 self._unreachable_since = None
                 answer = read(_content(reply))
             except (Fault, TimeoutError, aiohttp.ClientError) as error:

@@ -6,7 +6,7 @@ answer to the next request.
 
 import io
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
@@ -50,13 +50,16 @@ class Transport:
         self._connect_timeout = connect_timeout
         self._opened: aiohttp.ClientSession | None = None
 
-    async def post(self, body: bytes) -> Reply:
-        """Send `body`; raises `aiohttp.ClientError` or `TimeoutError` when no whole reply comes back."""
+    async def post(self, body: bytes, heard: Callable[[bytes], None] | None = None) -> Reply:
+        """Send `body`; raises `aiohttp.ClientError` or `TimeoutError` when no whole reply comes back.
+
+        `heard` is called with the parts of the reply as they arrive.
+        """
         data = body if len(body) <= LARGE_BODY else io.BytesIO(body)
         try:
             response = await self._session().post(self._address, data=data, allow_redirects=False)
             try:
-                content = await self._read(response)
+                content = await self._read(response, heard)
             finally:
                 # Closes the connection unless the reply was read to its end.
                 response.release()
@@ -87,7 +90,7 @@ class Transport:
             )
         return self._opened
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read(self, response: aiohttp.ClientResponse, heard: Callable[[bytes], None] | None) -> bytes:
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise aiohttp.ClientPayloadError("the reply is compressed, which was not asked for")
         self._refuse_over(response.content_length or 0)
@@ -95,6 +98,8 @@ class Transport:
         async for part in response.content.iter_any():
             body += part
             self._refuse_over(len(body))
+            if heard is not None:
+                heard(part)
         return bytes(body)
 
     def _refuse_over(self, size: int) -> None:

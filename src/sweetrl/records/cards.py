@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from sweetrl.errors import DataError
 from sweetrl.records.files import unreadable, write_json
 from sweetrl.records.reading import one_line
+from sweetrl.records.shards import Shard
 
 
 class RunCard(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +30,8 @@ class RunCard(Struct, kw_only=True, forbid_unknown_fields=True):
     records: int | None = None
     sha256: str | None = None
     """Of the finished record file."""
+    shard: Shard | UnsetType = UNSET
+    """Which part of the run the file holds; left out where it holds all."""
 
 
 def card_path(path: Path) -> Path:
@@ -53,8 +56,8 @@ def write_card(path: Path, card: RunCard) -> None:
 
 
 def unfinish(path: Path, card: RunCard) -> None:
-    """Take back that the run is complete, before a change that makes it untrue."""
-    if card.finished is not None:
+    """Take back that the run is complete, or that the file has this hash, before a change that makes it untrue."""
+    if card.finished is not None or card.sha256 is not None:
         card.finished = card.records = card.sha256 = None
         write_card(path, card)
 

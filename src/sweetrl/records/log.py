@@ -5,19 +5,20 @@ import fcntl
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from sweetrl.errors import ConfigError, DataError, UsageError
 from sweetrl.records.cards import RunCard, card_path, installed_versions, now, read_card, unfinish, write_card
 from sweetrl.records.files import unwritable
 from sweetrl.records.ids import IdSet
 from sweetrl.records.reading import LineDecoder, read_lines
+from sweetrl.records.shards import ALL, Part, Shard
 from sweetrl.records.surrogates import without_surrogates
 
 Record = TypeVar("Record", bound=Struct)
@@ -26,12 +27,23 @@ Record = TypeVar("Record", bound=Struct)
 class RecordLog(Generic[Record]):
     """The one writer of a record file. Open it with `open_log`, use it as a context manager."""
 
-    def __init__(self, path: Path, descriptor: int, card: RunCard, ids: IdSet, marks: IdSet) -> None:
+    def __init__(
+        self,
+        path: Path,
+        descriptor: int,
+        card: RunCard,
+        ids: IdSet,
+        marks: IdSet,
+        part: Part,
+        line_id: Callable[[bytes], str],
+    ) -> None:
         self.path = path
+        self.part = part
         self._descriptor = descriptor
         self._card = card
         self._ids = ids
         self._marks = marks
+        self._line_id = line_id
         self._size = os.fstat(descriptor).st_size
         self._encoder = msgspec.json.Encoder()
         self.repaired: str | None = None
@@ -51,6 +63,10 @@ class RecordLog(Generic[Record]):
                 path=self.path,
             )
         return True
+
+    def skips(self, identity: str, mark: str = "") -> bool:
+        """Whether there is nothing to do for the record: it is there already, or belongs to another shard."""
+        return not self.part.has(identity) or self.has(identity, mark)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -82,18 +98,31 @@ class RecordLog(Generic[Record]):
             # A model can emit half of a surrogate pair, which UTF-8 cannot hold. It must not end a run.
             return self._encoder.encode(without_surrogates(msgspec.to_builtins(record)))
 
+    def arrange(self) -> None:
+        """Put the records of a shard, once all are in, in the order of the input, and seal them by a hash."""
+        if self.part.shard is None or len(self) < self.part.total or self._card.sha256 is not None:
+            return
+        arranged = _arranged(self.path, self.part.ids, self._line_id)
+        self._descriptor = _rewrite(self.path, self._descriptor, arranged)
+        self._card.records, self._card.sha256 = len(self), self._digest()
+        write_card(self.path, self._card)
+
     def finish(self) -> RunCard:
         """Complete the run card: every record is in."""
-        try:
-            os.fsync(self._descriptor)
-            with self.path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise unwritable(self.path, error) from error
-        if self._card.sha256 != digest:
+        self.arrange()
+        digest = self._digest()
+        if self._card.finished is None or self._card.sha256 != digest:
             self._card.finished, self._card.records, self._card.sha256 = now(), len(self), digest
             write_card(self.path, self._card)
         return self._card
+
+    def _digest(self) -> str:
+        try:
+            os.fsync(self._descriptor)
+            with self.path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise unwritable(self.path, error) from error
 
     def close(self) -> None:
         """Release the file; what was appended stays."""
@@ -119,17 +148,20 @@ def open_log(
     identity: Callable[[Record], str],
     settled: Callable[[Record], bool] = lambda _: True,
     mark: Callable[[Record], str] = lambda _: "",
+    part: Part = ALL,
 ) -> RecordLog[Record]:
     """Open a record file to write it, or to go on where an earlier run stopped.
 
-    Takes the file's lock, checks that it belongs to the same configuration, removes a torn last line and the
-    records that are not `settled` (failures of ours, to be done again), and knows the ids of the rest.
+    With the `part` of a shard, that is the file of the shard, beside `path`. Takes the file's lock, checks that it
+    belongs to the same configuration, removes a torn last line and the records that are not `settled` (failures of
+    ours, to be done again), and knows the ids of the rest.
     """
+    path = part.file(path)
     _refuse_odd_paths(path)
     is_new = not path.exists()
-    descriptor = _open_locked(path)
+    descriptor = open_locked(path)
     try:
-        card = _claim(path, descriptor, command, dict(config))
+        card = _claim(path, descriptor, command, dict(config), part.shard)
         # Nothing is changed before everything has been read and found in order.
         ids, marks, redo = _take_stock(path, record_type, identity, settled, mark)
         torn = _torn_bytes(descriptor)
@@ -138,8 +170,11 @@ def open_log(
         if torn:
             os.ftruncate(descriptor, os.fstat(descriptor).st_size - torn)
         if redo:
-            descriptor = _rewrite_without(path, descriptor, record_type, settled)
-        log: RecordLog[Record] = RecordLog(path, descriptor, card, ids, marks)
+            descriptor = _rewrite(path, descriptor, _settled(path, record_type, settled))
+        decode = LineDecoder(record_type, path)
+        log: RecordLog[Record] = RecordLog(
+            path, descriptor, card, ids, marks, part, lambda line: identity(decode(0, line))
+        )
     except BaseException:
         if is_new and not os.fstat(descriptor).st_size:
             path.unlink()
@@ -164,7 +199,7 @@ def _refuse_odd_paths(path: Path) -> None:
         raise UsageError(f"{path}: names ending in .run.json are taken by run cards; choose another with -o")
 
 
-def _open_locked(path: Path) -> int:
+def open_locked(path: Path) -> int:
     """Open for appending with an exclusive lock that the kernel drops when the process ends."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -184,7 +219,7 @@ def _open_locked(path: Path) -> int:
     return descriptor
 
 
-def _claim(path: Path, descriptor: int, command: str, config: dict[str, Any]) -> RunCard:
+def _claim(path: Path, descriptor: int, command: str, config: dict[str, Any], shard: Shard | None) -> RunCard:
     """The run card of this file: the old one if it says the same, a new one for a file without records."""
     # Through JSON once, so that what is compared later is what was stored (tuples are lists there).
     config = msgspec.json.decode(msgspec.json.encode(config))
@@ -195,8 +230,14 @@ def _claim(path: Path, descriptor: int, command: str, config: dict[str, Any]) ->
                 f"{path}: exists and was not written by `sweetrl {command}`; choose another output with -o"
             )
         _refuse_mixing(path, old, command, config)
+        if old.shard != (shard or UNSET):
+            raise ConfigError(
+                f"{path}: holds another part of a run than asked for; choose another output with -o"
+            )
         return old
-    card = RunCard(command=command, config=config, versions=installed_versions(), started=now())
+    card = RunCard(
+        command=command, config=config, versions=installed_versions(), started=now(), shard=shard or UNSET
+    )
     write_card(path, card)
     return card
 
@@ -255,10 +296,8 @@ def _marked(identity: str, mark: str) -> str:
     return f"{identity}\x1f{mark}"
 
 
-def _rewrite_without(
-    path: Path, old: int, record_type: type[Record], settled: Callable[[Record], bool]
-) -> int:
-    """Replace the file by one that holds its settled records only; the new, locked descriptor."""
+def _rewrite(path: Path, old: int, lines: Iterable[bytes]) -> int:
+    """Replace the file by one that holds `lines`, which may be read from it; the new, locked descriptor."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         new = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -268,7 +307,8 @@ def _rewrite_without(
         # Locked before it gets its name, so that no other writer can slip in.
         fcntl.flock(new, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.fchmod(new, stat.S_IMODE(os.fstat(old).st_mode))
-        _copy_settled(path, new, record_type, settled)
+        with open(new, "wb", closefd=False) as file:
+            file.writelines(lines)
         os.fsync(new)
         temporary.replace(path)
     except BaseException as error:
@@ -282,11 +322,19 @@ def _rewrite_without(
     return new
 
 
-def _copy_settled(
-    path: Path, target: int, record_type: type[Record], settled: Callable[[Record], bool]
-) -> None:
+def _settled(path: Path, record_type: type[Record], settled: Callable[[Record], bool]) -> Iterator[bytes]:
     decode = LineDecoder(record_type, path)
-    with open(target, "wb", closefd=False) as file:
-        for number, line in read_lines(path):
-            if settled(decode(number, line)):
-                file.write(line)
+    return (line for number, line in read_lines(path) if settled(decode(number, line)))
+
+
+def _arranged(path: Path, ids: Iterable[str], line_id: Callable[[bytes], str]) -> Iterator[bytes]:
+    """The lines of a file in the order of `ids`."""
+    places: dict[str, tuple[int, int]] = {}
+    with path.open("rb") as file:
+        while line := file.readline():
+            if not line.isspace():
+                places[line_id(line)] = (file.tell() - len(line), len(line))
+        for identity in ids:
+            start, length = places[identity]
+            file.seek(start)
+            yield file.read(length)

@@ -1,9 +1,12 @@
 """The page of `sweetrl credit`: which turn broke which dialogue, what successes do, and the dialogues turn by turn."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from sweetrl.domains.registry import reference_text
+from sweetrl.errors import UsageError
 from sweetrl.evaluation.turning_points import CreditReport, WorstTurn
+from sweetrl.records import unreadable
 from sweetrl.report.contents import Example, Provenance, ReportContents, Table
 from sweetrl.report.page import render
 from sweetrl.types import TurnCredit
@@ -26,6 +29,15 @@ def credit_page(report: CreditReport, *, title: str = TITLE) -> str:
             provenance=(Provenance(title="credit", facts=(("critic", report.critic),)),),
         )
     )
+
+
+def refuse_foreign(page: Path) -> None:
+    """Stop before any work if the page would replace a file of somebody else."""
+    try:
+        if page.exists() and b"Written by sweetrl" not in page.read_bytes():
+            raise UsageError(f"{page}: exists and is not a page of sweetrl; choose another output with -o")
+    except OSError as error:
+        raise unreadable(page, error) from error
 
 
 def points(advantage: float) -> str:

@@ -28,6 +28,7 @@ from sweetrl.settings.stages import (
     ScorerSettings,
     ScoringSettings,
     SeededTurnPairSettings,
+    ShardSettings,
     TurnPairSettings,
     ValueSettings,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "SeededTurnPairSettings",
     "ServerSettings",
     "Setting",
+    "ShardSettings",
     "Study",
     "StudyCritic",
     "StudyMethod",

@@ -61,6 +61,8 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     """Started in a shell of its own; `{output}` is the recipe's folder."""
     ready: Name
     """An address that answers once it is ready."""
+    serves: Name | None = None
+    """The model that the list at `ready` must name; without it, the one that the recipe asks that address for."""
     stages: tuple[Name, ...]
     timeout: Positive = 1800
     """Seconds that it may take to become ready."""
@@ -78,8 +80,12 @@ class EstimateSettings(Section, frozen=True, kw_only=True):
     """Of the prompt and the request."""
     parameters: Rate | None = None
     """Of the model that is trained."""
+    gpu: Name | None = None
+    """The GPUs of the run, such as `h100-80gb`: their memory is checked against a simulated training step."""
     gpu_tflops: Rate | None = None
-    """What one GPU sustains, in 10^12 floating-point operations a second."""
+    """What one GPU sustains, in 10^12 floating-point operations a second; without it, what is usual for `gpu`."""
+    model: dict[str, str | int | float | bool] | None = None
+    """What config.json of the model that is trained says, where the model is not on this machine."""
 
 
 class Recipe(Section, frozen=True, kw_only=True):

@@ -27,6 +27,14 @@ JudgeRounds = Annotated[
 ]
 RankConcurrency = Annotated[Positive, harmless("The most turns that a critic is given at a time.")]
 Seed = Annotated[int, Setting("The same seed gives the same records.")]
+ShardOption = Annotated[
+    Name | None,
+    harmless(
+        "Make only the I-th of N parts, in a file of its own; `merge` joins them.",
+        metavar="I/N",
+        default="all records",
+    ),
+]
 Show = Annotated[
     Literal["pictures", "source"],
     derived("How a model that plays the collaborator sees pages: rendered, or as HTML."),
@@ -97,6 +105,7 @@ class DialogueSettings(Section, frozen=True, kw_only=True):
     critic_prompt: CriticPrompt = None
     show: Show = "pictures"
     limit: Annotated[Positive | None, derived("Only the first N tasks.", metavar="N", default="all")] = None
+    shard: ShardOption = None
     request_timeout: Annotated[
         float, Meta(ge=0.1), harmless("Time that an endpoint has for one reply.", metavar="SECONDS")
     ] = 300.0
@@ -163,6 +172,12 @@ class ScoringSettings(Section, frozen=True, kw_only=True):
     ] = 0.0
 
 
+class ShardSettings(Section, frozen=True, kw_only=True):
+    """Which part of the records is made: of `score`."""
+
+    shard: ShardOption = None
+
+
 class PairSettings(Section, frozen=True, kw_only=True):
     """How dialogues are paired."""
 
@@ -187,6 +202,14 @@ class DrawSettings(Section, frozen=True, kw_only=True):
         Positive | None,
         Setting("Only for the first N dialogues on each task.", Record.UNLESS_DEFAULT, default="all"),
     ] = None
+    fraction: Annotated[
+        Share | None,
+        Setting(
+            "Only for this fraction of the dialogues, chosen by the seed.",
+            Record.UNLESS_DEFAULT,
+            default="all",
+        ),
+    ] = None
     concurrency: Annotated[Positive, harmless("The most turns that are under way at a time.")] = 64
 
 
@@ -196,6 +219,7 @@ class SamplingSettings(TurnLimitSettings, frozen=True, kw_only=True):
     agent: Annotated[AgentSettings, PREFIXED]
     draw: DrawSettings = DrawSettings()
     seed: Seed = 0
+    shard: ShardOption = None
 
 
 class CriticChoice(Section, frozen=True, kw_only=True):
@@ -241,6 +265,7 @@ class CreditSettings(Section, frozen=True, kw_only=True):
     critic_prompt: CriticPrompt = None
     concurrency: RankConcurrency = RANK_CONCURRENCY
     seed: Annotated[int, derived("Of the folds that a critic is learned in.")] = 0
+    shard: ShardOption = None
 
 
 class RankSettings(CriticChoice, frozen=True, kw_only=True):
@@ -248,6 +273,7 @@ class RankSettings(CriticChoice, frozen=True, kw_only=True):
 
     judge_prompt: JudgePrompt = None
     judge_rounds: JudgeRounds = None
+    shard: ShardOption = None
 
 
 class TurnPairSettings(Section, frozen=True, kw_only=True):
@@ -287,3 +313,4 @@ class ValueSettings(Section, frozen=True, kw_only=True):
     seed: Seed = 0
     play: PlaySettings = PlaySettings()
     show: Show = "pictures"
+    shard: ShardOption = None

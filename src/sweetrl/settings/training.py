@@ -55,6 +55,15 @@ class TrainNumbers(Section, frozen=True, kw_only=True):
         Positive | None,
         Setting("Steps between checkpoints.", Record.NOTHING, metavar="STEPS", default="100"),
     ] = None
+    save_minutes: Annotated[
+        Positive | None,
+        Setting(
+            "Minutes between checkpoints; steps count only if --save-every is given too.",
+            Record.NOTHING,
+            metavar="MINUTES",
+            default="by steps",
+        ),
+    ] = None
     options: dict[str, bool | int | float | str] | UnsetType = UNSET
     """Hyperparameters that only the algorithm of the run has."""
     launcher: tuple[Name, ...] = ()

@@ -14,6 +14,7 @@ from sweetrl.settings.stages import (
     ScorerSettings,
     ScoringSettings,
     SeededTurnPairSettings,
+    ShardSettings,
     TurnLimitSettings,
     ValueSettings,
 )
@@ -36,7 +37,7 @@ RENAMED = {
 
 STAGES: Mapping[str, tuple[type[Section], ...]] = {
     "rollout": (DialogueSettings, BudgetSettings),
-    "score": (ScorerSettings, ScoringSettings),
+    "score": (ScorerSettings, ScoringSettings, ShardSettings),
     "pairs": (PairSettings,),
     "candidates": (SamplingSettings,),
     "rank": (RankSettings,),

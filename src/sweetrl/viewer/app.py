@@ -16,11 +16,13 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from sweetrl.errors import SweetError, UsageError
+from sweetrl.outputs import find_page
 from sweetrl.report.markup import element
 from sweetrl.report.pictures import png_size
 from sweetrl.types import Annotation
 from sweetrl.viewer.annotations import NOTE_CHARACTERS, append_annotation
 from sweetrl.viewer.dialogues import Dialogue, find_dialogue
+from sweetrl.viewer.framed import FRAME_HEADERS, framed
 from sweetrl.viewer.guard import App, Guard
 from sweetrl.viewer.metrics import Metrics, as_json
 from sweetrl.viewer.pages.compare import compare_page
@@ -61,14 +63,15 @@ class Viewer:
     author: str = ""
     """Of annotations."""
 
-    def application(self, *, hosts: frozenset[str], token: str | None) -> App:
-        """Behind its guard, ready for a server."""
+    def application(self, *, hosts: frozenset[str], token: str | None, once: str | None = None) -> App:
+        """Behind its guard, ready for a server. `once` opens it a single time, in place of the token."""
         pages = {
             "/": self._list,
             "/dialogue": self._dialogue,
             "/compare": self._compare,
             "/metrics": self._metrics,
             "/picture": self._picture,
+            "/page": self._agents_page,
             "/api/state": self._api_state,
             "/api/runs": self._api_runs,
             "/api/dialogues": self._api_dialogues,
@@ -83,6 +86,7 @@ class Viewer:
             Starlette(routes=routes, exception_handlers=failures),
             hosts=hosts,
             tokens=[token] if token else [],
+            once=once,
         )
 
     # -------- pages
@@ -154,6 +158,14 @@ class Viewer:
         if png is None or png_size(png) is None:
             raise NotThereError("there is no such picture")
         return Response(png, media_type="image/png", headers={"cache-control": "private, max-age=3600"})
+
+    def _agents_page(self, request: Request) -> Response:
+        """The page that an agent answered with, for a frame of ours in which nothing runs; for nobody else."""
+        dialogue = self._found(*required(request.query_params, ("of", "id")))
+        html = find_page(dialogue.episode.answer or "")
+        if html is None or request.headers.get("sec-fetch-dest") != "iframe":
+            raise NotThereError("pages of agents are shown inside of their dialogues only")
+        return HTMLResponse(framed(html), headers=FRAME_HEADERS)
 
     def _found(self, run: str, name: str) -> Dialogue:
         dialogue = find_dialogue(self.reader, run, name)

@@ -19,14 +19,20 @@ from msgspec.structs import replace
 
 from sweetrl.browser.session import BrowserSession
 from sweetrl.dialogue.game import Debrief, Game, choose_task, score_game
-from sweetrl.errors import SandboxError, StageError, UsageError
+from sweetrl.dialogue.rules import cut_reply
+from sweetrl.domains.registry import domain_of
+from sweetrl.domains.transcripts import spoken_reply
+from sweetrl.errors import SandboxError, StageError, SweetError, UsageError
 from sweetrl.experiments.layout import CREDIT, EPISODES, SCREENSHOTS, VERDICTS
+from sweetrl.models.streaming import heard_by
+from sweetrl.outputs import spoken
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.records import RecordLog, decode_json, open_log, read_lines, unwritable
 from sweetrl.types import Episode, Task, Turn, TurnCredit, Unfinished, Verdict, episode_id
 from sweetrl.types.dialogues import as_given
 from sweetrl.viewer.annotations import append_line
 from sweetrl.viewer.reply_game import ReplyGame
+from sweetrl.viewer.speech import Speech
 
 T = TypeVar("T", bound=Struct)
 
@@ -71,11 +77,28 @@ class Player:
     """A message that has no reply yet."""
     failure: str = ""
     """Why it has none."""
+    heard: str = ""
+    """The beginning of a reply that is still coming."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set, and replaced by another, when more was heard or the work is done."""
+    work: asyncio.Task[None] | None = None
+    """Gets the reply, or scores the answer."""
     output: str | None = None
     """What an agent said that has no reply yet."""
     game: Game | ReplyGame | None = None
     debrief: Debrief | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the other side is speaking, or the answer is being scored."""
+        return self.work is not None and not self.work.done()
+
+    def hear(self, text: str) -> None:
+        """Show the beginning of a reply."""
+        self.heard = text
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     def note(self, event: Event) -> None:
         """Take in what happened."""
@@ -130,6 +153,7 @@ class Games:
         self._verdicts = self._open(VERDICTS, Verdict, lambda each: each.episode_id)
         self._credit = self._open(CREDIT, TurnCredit, lambda each: each.id)
         self._journal = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._speech = Speech(spoken_reply if settings.agent is None else spoken)
         self._restore()
         while len(self.players) < settings.players:
             self._note(Event(secrets.token_urlsafe(12), "invited"))
@@ -140,6 +164,9 @@ class Games:
 
     def close(self) -> None:
         """Release the files; what was said stays."""
+        for player in self.players.values():
+            if player.work is not None:
+                player.work.cancel()
         for log in (self._episodes, self._verdicts, self._credit):
             log.finish()
             log.close()
@@ -219,19 +246,48 @@ class Games:
         assert settings.collaborator is not None
         return Game(task, settings.collaborator(task), **about)
 
-    async def say(self, player: Player, text: str, *, answer: bool) -> None:
-        """Send a message; the reply is in the game afterwards."""
-        async with player.lock:
-            game = self.game_of(player)
-            if game is None or player.debrief is not None:
-                raise UsageError("there is no game; start one")
-            if not text.strip():
-                raise UsageError("write something first")
-            self._note(Event(player.token, "said", text=text[:MESSAGE_CHARACTERS], answer=answer))
-            await self._send(player, game)
+    def say(self, player: Player, text: str, *, answer: bool) -> None:
+        """Keep a message; `proceed` gets the reply."""
+        if self.game_of(player) is None or player.debrief is not None:
+            raise UsageError("there is no game; start one")
+        if player.is_waiting:
+            raise UsageError("wait for the reply to your last message")
+        if not text.strip():
+            raise UsageError("write something first")
+        self._note(Event(player.token, "said", text=text[:MESSAGE_CHARACTERS], answer=answer))
+        player.failure = ""
+
+    def proceed(self, player: Player) -> None:
+        """Have the other side speak if it is its turn, while others go on playing."""
+        if not player.is_waiting and not player.failure:
+            player.work = asyncio.create_task(self._work(player))
+
+    async def _work(self, player: Player) -> None:
+        whole = ""
+
+        def hear(text: str) -> None:
+            nonlocal whole
+            whole = text
+            player.hear(self._shown(player, text))
+
+        try:
+            with heard_by(hear):
+                await self.resume(player)
+            if whole and not player.failure:
+                self._speech.learn(whole)
+        except SweetError as error:
+            player.failure = str(error)
+        finally:
+            player.work = None
+            player.hear("")
+
+    def _shown(self, player: Player, text: str) -> str:
+        said = self._speech.so_far(text)
+        is_reply = self.settings.agent is None
+        return cut_reply(said, domain_of(self.settings.tasks[player.task])) if is_reply else said
 
     async def resume(self, player: Player) -> None:
-        """Go on where a crash or a failure of the other side has stopped a game."""
+        """Go on where a message, a crash or a failure of the other side has left a game."""
         async with player.lock:
             game = self.game_of(player)
             if game is None or player.debrief is not None:

@@ -16,11 +16,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 COOKIE = "sweetrl_token"
+COOKIE_SECONDS = 30 * 86400
 TOKEN = "sweetrl.token"  # noqa: S105
 """Where the scope of a request has it."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "content-security-policy": POLICY,
@@ -41,14 +42,18 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 class Guard:
     """Lets requests through to the application that may see the runs; refuses the others."""
 
-    def __init__(self, app: App, *, hosts: frozenset[str], tokens: Collection[str] = ()) -> None:
+    def __init__(
+        self, app: App, *, hosts: frozenset[str], tokens: Collection[str] = (), once: str | None = None
+    ) -> None:
         """`hosts` are names that the server may be called by, beside loopback; with `tokens`, any address.
 
+        `once` is good in the first address that has it, and stands for the first token.
         The application finds the token of a request in its scope, under `TOKEN`.
         """
         self._app = app
         self._hosts = hosts
         self._tokens = tuple(tokens)
+        self._once = {once} if once else set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -85,9 +90,15 @@ class Guard:
     def _ask_for_token(self, scope: Scope, headers: Headers) -> Response | None:
         query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
         given = next((value for name, value in query if name == "token"), None)
+        if given in self._once:
+            self._once.clear()
+            given = self._tokens[0]
         if given is None or not self._matches(given):
             bearer = headers.get("authorization", "").removeprefix("Bearer ")
-            known = next((each for each in (bearer, _cookie(headers)) if self._matches(each)), None)
+            known = next(
+                (each for each in (bearer, _cookie(headers)) if self._matches(each)),
+                None,
+            )
             if known is None:
                 return PlainTextResponse(
                     "refused: open the address with the token that you were given\n", 401
@@ -97,7 +108,8 @@ class Guard:
         # From now on a cookie has it, so that addresses can be copied without giving it away.
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         answer = RedirectResponse(_local(scope["path"]) + (f"?{rest}" if rest else ""), 303)
-        answer.set_cookie(COOKIE, given, httponly=True, samesite="strict")
+        # Lax: a link to a dialogue may be followed from anywhere. What changes something is refused by its Origin.
+        answer.set_cookie(_cookie_name(headers), given, max_age=COOKIE_SECONDS, httponly=True, samesite="lax")
         return answer
 
     def _matches(self, given: str) -> bool:
@@ -110,9 +122,15 @@ def _is_followed_link(headers: Headers) -> bool:
     return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
+def _cookie_name(headers: Headers) -> str:
+    """Browsers send the cookies of one port to all: each server has its own."""
+    port = headers.get("host", "").rpartition(":")[2]
+    return f"{COOKIE}_{port}" if port.isdigit() else COOKIE
+
+
 def _cookie(headers: Headers) -> str:
     try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        cookie = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(headers))
     except CookieError:
         return ""
     return "" if cookie is None else cookie.value

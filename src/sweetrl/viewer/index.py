@@ -11,11 +11,11 @@ import hashlib
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from sweetrl.errors import UsageError
 from sweetrl.records import unreadable
@@ -23,21 +23,27 @@ from sweetrl.records.reading import MAX_LINE_BYTES
 from sweetrl.viewer.lines import (
     REQUEST_CHARACTERS,
     EpisodeLine,
+    Line,
     TurnLine,
     VerdictLine,
     decode_line,
+    decode_lines,
     key_of,
+    turns_by_episode,
 )
 from sweetrl.viewer.sources import Given, Source, find_sources
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
 """Of the tables; an index of another version is built anew."""
-CHUNK = 16 << 20
-"""Bytes of a record file that are read and committed at a time."""
+CHUNK = 1 << 20
+"""Bytes of a record file that are read and decoded at a time: few enough to stay in the processor's cache."""
+CHUNKS = 16
+"""How many of them are committed at a time."""
 _HEAD = 4096
 """Bytes at the start of a file that tell whether it was rewritten."""
+_SETUP = "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;"
 _TABLES = """
 CREATE TABLE runs (id INTEGER PRIMARY KEY, title TEXT UNIQUE, folder TEXT);
 CREATE TABLE files (
@@ -46,8 +52,6 @@ CREATE TABLE files (
 CREATE TABLE episodes (
     id INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER, file INTEGER, run INTEGER, name TEXT, task TEXT,
     turns INTEGER, ending TEXT, defects INTEGER, request TEXT, position INTEGER, length INTEGER);
-CREATE INDEX episodes_by_key ON episodes (key);
-CREATE INDEX episodes_by_task ON episodes (task);
 CREATE TABLE verdicts (
     key INTEGER PRIMARY KEY, file INTEGER, scorer TEXT, success INTEGER, reward REAL, defects INTEGER,
     position INTEGER, length INTEGER);
@@ -56,14 +60,14 @@ CREATE TABLE turns (
 CREATE TABLE worst (key INTEGER PRIMARY KEY, file INTEGER, turn INTEGER, advantage REAL);
 CREATE VIRTUAL TABLE words USING fts5(said, content='', columnsize=0, tokenize="unicode61 remove_diacritics 2");
 INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);
+INSERT INTO words (words, rank) VALUES ('automerge', 0);
 """
-
-
-class Line(NamedTuple):
-    """A whole line of a record file."""
-
-    content: bytes
-    position: int
+"""Words are written in large parts. Sixteen of them are merged at once, which takes less than merging step by step."""
+_ORDERS = """
+CREATE INDEX IF NOT EXISTS episodes_by_key ON episodes (key);
+CREATE INDEX IF NOT EXISTS episodes_by_task ON episodes (task);
+"""
+"""Made after the first filling, which is quicker than keeping them in order all along."""
 
 
 class Index:
@@ -125,6 +129,7 @@ class Index:
             self._read_on(source, file, run)
             if self.stopping.is_set():
                 break
+        db.executescript(_ORDERS)
         return db.total_changes > before
 
     def _may_write(self) -> bool:
@@ -154,7 +159,7 @@ class Index:
     def _open(self) -> sqlite3.Connection:
         # The lock keeps other writers away; only the thread that extends uses this connection.
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        db.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;")
+        db.executescript(_SETUP)
         if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
             return db
         if db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
@@ -218,10 +223,12 @@ class Index:
                 if self._was_rewritten(content.fileno(), file):
                     self._forget(file)
                     file, run = self._registered(source)
-                for lines, end in _chunks(content.fileno(), self._position(file), source.kind):
+                chunks = _chunks(content.fileno(), self._position(file), source.kind)
+                while batch := list(islice(chunks, CHUNKS)):
                     with _transaction(self._connection()):
-                        self._store(source.kind, lines, file, run)
-                        self._remember(file, end, content.fileno())
+                        for whole, start in batch:
+                            self._store(source.kind, whole, start, file, run)
+                        self._remember(file, start + len(whole), content.fileno())
                     if self.stopping.is_set():
                         return
         except FileNotFoundError:
@@ -245,48 +252,44 @@ class Index:
 
     # -------- rows
 
-    def _store(self, kind: str, lines: Iterable[Line], file: int, run: int) -> None:
+    def _store(self, kind: str, whole: bytes, start: int, file: int, run: int) -> None:
         db = self._connection()
-        rows = [(decode_line(kind, line.content), line) for line in lines]
-        lost = sum(row is None for row, _ in rows)
+        found, lost = decode_lines(kind, whole, start)
         if lost:
             db.execute("UPDATE files SET unreadable = unreadable + ? WHERE id = ?", (lost, file))
         if kind == "episode":
-            self._store_episodes([(row, at) for row, at in rows if isinstance(row, EpisodeLine)], file, run)
+            self._store_episodes(found, file, run)
         elif kind == "verdict":
             db.executemany(
                 "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                sorted(_verdict(row, at, file, run) for row, at in rows if isinstance(row, VerdictLine)),
+                sorted(_verdict(line, file, run) for line in found),
             )
         else:
-            self._store_turns([(row, at) for row, at in rows if isinstance(row, TurnLine)], file, run)
+            self._store_turns(found, file, run)
 
-    def _store_episodes(self, rows: Sequence[tuple[EpisodeLine, Line]], file: int, run: int) -> None:
+    def _store_episodes(self, found: Sequence[Line[EpisodeLine]], file: int, run: int) -> None:
         db = self._connection()
         [last] = db.execute(
             "SELECT IFNULL(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'episodes'"
         ).fetchone()
         db.executemany(
             "INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (_episode(row, at, number, file, run) for number, (row, at) in enumerate(rows, last + 1)),
+            (_episode(line, number, file, run) for number, line in enumerate(found, last + 1)),
         )
         db.executemany(
             "INSERT INTO words (rowid, said) VALUES (?, ?)",
-            ((number, row.text) for number, (row, _) in enumerate(rows, last + 1)),
+            ((number, row.text) for number, (row, _, _) in enumerate(found, last + 1)),
         )
 
-    def _store_turns(self, rows: Sequence[tuple[TurnLine, Line]], file: int, run: int) -> None:
+    def _store_turns(self, found: Sequence[Line[TurnLine]], file: int, run: int) -> None:
         """One row for all lines about a dialogue that follow each other, and its worst turn."""
         db = self._connection()
         blocks, worst = [], []
-        for name, group in groupby(rows, key=lambda each: each[0].episode_id):
-            block, key = list(group), key_of(run, name)
-            start, last = block[0][1].position, block[-1][1]
-            blocks.append((key, file, start, last.position + len(last.content) - start))
-            given = [(row.advantage, row.turn) for row, _ in block if row.advantage is not None]
-            if given:
-                advantage, turn = min(given)
-                worst.append((key, file, turn, advantage))
+        for block in turns_by_episode(found):
+            key = key_of(run, block.episode_id)
+            blocks.append((key, file, block.position, block.length))
+            if block.turn is not None:
+                worst.append((key, file, block.turn, block.advantage))
         # In the order of the keys, so that neighbours in the table are written together.
         db.executemany("INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)", sorted(blocks))
         db.executemany(
@@ -315,43 +318,34 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     db.execute("COMMIT")
 
 
-def _episode(row: EpisodeLine, at: Line, number: int, file: int, run: int) -> tuple[object, ...]:
-    name = row.name
-    request = row.request[:REQUEST_CHARACTERS]
-    place = (at.position, len(at.content))
+def _episode(line: Line[EpisodeLine], number: int, file: int, run: int) -> tuple[object, ...]:
+    row, position, length = line
+    name, request = row.name, row.request[:REQUEST_CHARACTERS]
     about = (name, row.task_id, len(row.turns), row.ending, row.defects, request)
-    return (number, key_of(run, name), file, run, *about, *place)
+    return (number, key_of(run, name), file, run, *about, position, length)
 
 
-def _verdict(row: VerdictLine, at: Line, file: int, run: int) -> tuple[Any, ...]:
-    place = (at.position, len(at.content))
+def _verdict(line: Line[VerdictLine], file: int, run: int) -> tuple[Any, ...]:
+    row, *place = line
     return (key_of(run, row.episode_id), file, row.scorer, row.success, row.reward, row.defects, *place)
 
 
-# ---------------------------------------------------------------- reading lines
-
-
-def _chunks(descriptor: int, position: int, kind: str) -> Iterator[tuple[list[Line], int]]:
-    """The whole lines of a file from `position` on, many at a time, and where each lot ends."""
+def _chunks(descriptor: int, position: int, kind: str) -> Iterator[tuple[bytes, int]]:
+    """The whole lines of a file from `position` on, many at a time, and where each lot starts."""
     rest = b""
     while chunk := os.pread(descriptor, CHUNK, position + len(rest)):
-        whole, newline, tail = (rest + chunk).rpartition(b"\n")
-        rest = tail
-        if newline:
-            yield list(_lines(whole, position)), position + len(whole) + 1
-            position += len(whole) + 1
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            whole = rest + chunk[:end]
+            yield whole, position
+            position, rest = position + len(whole), chunk[end:]
+        else:
+            rest += chunk
         if len(rest) > MAX_LINE_BYTES:
             return  # no record is this long
     # A record that is still being written is no whole JSON object, and is left for the next time.
     if rest and decode_line(kind, rest) is not None:
-        yield [Line(rest, position)], position + len(rest)
-
-
-def _lines(whole: bytes, position: int) -> Iterator[Line]:
-    for line in whole.split(b"\n"):
-        if line and not line.isspace():
-            yield Line(line, position)
-        position += len(line) + 1
+        yield rest, position
 
 
 def _fingerprint(descriptor: int, position: int) -> bytes:

@@ -1,18 +1,23 @@
 """One line of a record file as a row of the index: only the fields that lists are filtered and sorted by.
 
-Decoding takes most of the time of indexing, so records are decoded into lean structs; whole ones are read when a
-dialogue is opened.
+Records are decoded into lean structs, thousands of lines at a time; whole ones are read when a dialogue is opened.
 """
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from enum import IntFlag
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from sweetrl.records import decode_json
 
+T = TypeVar("T")
+
+Line = tuple[T, int, int]
+"""What a line holds, where it starts in its file, and its length."""
 REQUEST_CHARACTERS = 200
 """Of a request that lists show."""
 
@@ -134,13 +139,59 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
 }
 
 
-def decode_line(kind: str, line: bytes) -> EpisodeLine | VerdictLine | TurnLine | None:
+def decode_line(kind: str, line: bytes) -> Any:
     """The line as a row; None if it is not a record of its kind."""
     try:
-        found: EpisodeLine | VerdictLine | TurnLine = decode_json(_DECODERS[kind], line)
+        return decode_json(_DECODERS[kind], line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return found
+
+
+def decode_lines(kind: str, whole: bytes, start: int) -> tuple[Sequence[Line[Any]], int]:
+    """All rows of whole lines that start at `start` of a file, and how many lines are no records."""
+    lines = whole.removesuffix(b"\n").split(b"\n")
+    rows = _decode_at_once(kind, whole, len(lines))
+    if rows is None:  # some line is blank, or not a record
+        rows = [decode_line(kind, line) for line in lines]
+    lengths = [len(line) for line in lines]
+    positions = accumulate((length + 1 for length in lengths), initial=start)
+    found = [line for line in zip(rows, positions, lengths, strict=False) if line[0] is not None]
+    lost = len(rows) - len(found)
+    return found, lost - sum(not line.strip() for line in lines) if lost else 0
+
+
+def _decode_at_once(kind: str, whole: bytes, count: int) -> list[Any] | None:
+    try:
+        rows = _DECODERS[kind].decode_lines(whole)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return rows if len(rows) == count else None
+
+
+class TurnBlock(NamedTuple):
+    """Lines about the turns of one dialogue that follow each other in a file."""
+
+    episode_id: str
+    position: int
+    length: int
+    turn: int | None
+    """The one with the lowest advantage; None if none has any."""
+    advantage: float
+
+
+def turns_by_episode(lines: Sequence[Line[TurnLine]]) -> Iterator[TurnBlock]:
+    """The blocks of a file, in order."""
+    name, start, end, worst, least = "", 0, 0, None, 0.0
+    for row, position, length in lines:
+        if row.episode_id != name or not end:
+            if end:
+                yield TurnBlock(name, start, end - start, worst, least)
+            name, start, worst, least = row.episode_id, position, None, 0.0
+        if row.advantage is not None and (worst is None or row.advantage < least):
+            worst, least = row.turn, row.advantage
+        end = position + length
+    if end:
+        yield TurnBlock(name, start, end - start, worst, least)
 
 
 def key_of(run: int, name: str) -> int:

@@ -1,13 +1,14 @@
-"""The application of `sweetrl play --web`: one page, and two requests that change something."""
+"""The application of `sweetrl play --web`: one page, replies as they come, and the requests that change something."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from sweetrl.errors import UsageError
@@ -15,6 +16,9 @@ from sweetrl.viewer.app import answer_json, read_json_body, static_routes
 from sweetrl.viewer.games import Games, Player
 from sweetrl.viewer.guard import TOKEN, App, Guard
 from sweetrl.viewer.pages.play import play_page
+
+PROMPT_SECONDS = 0.2
+"""How long a page waits for a reply before it is sent without."""
 
 
 class _Start(Struct, forbid_unknown_fields=True):
@@ -27,6 +31,10 @@ class _Message(Struct, forbid_unknown_fields=True):
     answer: bool = False
 
 
+class _Again(Struct, forbid_unknown_fields=True):
+    pass
+
+
 def play_application(games: Games, *, hosts: frozenset[str]) -> App:
     """The page of every player, found by their token."""
 
@@ -35,22 +43,41 @@ def play_application(games: Games, *, hosts: frozenset[str]) -> App:
 
     async def show(request: Request) -> Response:
         player = player_of(request)
-        await games.resume(player)
+        games.proceed(player)
+        if player.work is not None:  # what is ready at once is shown at once
+            await asyncio.wait({player.work}, timeout=PROMPT_SECONDS)
         return HTMLResponse(play_page(games.settings, player, games.game_of(player)))
+
+    async def reply(request: Request) -> Response:
+        return StreamingResponse(_as_it_comes(player_of(request)), media_type="text/event-stream")
 
     async def start(request: Request, body: _Start) -> None:
         await games.start(player_of(request), body.name, consents=body.consents)
 
     async def say(request: Request, body: _Message) -> None:
-        await games.say(player_of(request), body.text, answer=body.answer)
+        games.say(player_of(request), body.text, answer=body.answer)
+
+    async def ask_again(request: Request, _: _Again) -> None:
+        player_of(request).failure = ""
 
     routes = [
         Route("/", show),
         Route("/api/start", _posting(_Start, start), methods=["POST"]),
         Route("/api/say", _posting(_Message, say), methods=["POST"]),
+        Route("/api/again", _posting(_Again, ask_again), methods=["POST"]),
+        Route("/api/reply", reply),
         *static_routes(),
     ]
     return Guard(Starlette(routes=routes), hosts=hosts, tokens=games.players)
+
+
+async def _as_it_comes(player: Player) -> AsyncIterator[bytes]:
+    """What the other side says, as server-sent events: all of it so far, and `done` once the page has more."""
+    while player.is_waiting:
+        changed = player.changed
+        yield b"data: %b\n\n" % msgspec.json.encode(player.heard)
+        await changed.wait()
+    yield b"event: done\ndata: {}\n\n"
 
 
 def _posting(kind: type[Any], act: Callable[[Request, Any], Awaitable[None]]) -> Callable[[Request], Any]:

@@ -1,16 +1,14 @@
 """`ReplyGame`: a person plays the collaborator. The agent speaks when it is its turn; the person replies."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from sweetrl.dialogue.blame import sample_or_blame
-from sweetrl.dialogue.dialogue import Dialogue
-from sweetrl.dialogue.game import HUMAN, Debrief, turn_limit_of
-from sweetrl.dialogue.rules import Rules
-from sweetrl.domains.registry import domain_of
+from sweetrl.dialogue.game import HUMAN, Debrief, Played
 from sweetrl.errors import UsageError, WordsError
 from sweetrl.outputs import spoken
 from sweetrl.protocols import Agent
-from sweetrl.types import Episode, Message, Reply, Task, Turn, Verdict
+from sweetrl.types import Message, Reply, Task, Turn, Verdict
 
 
 class _NoReplyYetError(UsageError):
@@ -31,45 +29,15 @@ class _Person:
         return Reply(self.text)
 
 
-class ReplyGame:
+class ReplyGame(Played):
     """One dialogue with a person as the collaborator; used like `Game`."""
 
-    def __init__(
-        self,
-        task: Task,
-        agent: Agent,
-        *,
-        seed: int = 0,
-        attempt: int = 0,
-        turn_limit: int | None = None,
-        past: Sequence[Turn] = (),
-        output: str | None = None,
-    ) -> None:
-        """`past`: turns already taken. `output`: what the agent has said since."""
-        self.task = task
-        self.turn_limit = turn_limit or turn_limit_of(task)
+    def __init__(self, task: Task, agent: Agent, *, output: str | None = None, **about: Any) -> None:
+        """`output`: what the agent has said that waits for a reply. `about`: what `Played` takes."""
         self.output = output
         self._agent = agent
         self._person = _Person()
-        rules = Rules(turn_limit=self.turn_limit)
-        self._dialogue = Dialogue(
-            task, self._person, rules=rules, seed=seed, attempt=attempt, agent=agent.name, past=past
-        )
-
-    @property
-    def turn(self) -> int:
-        """The number of the agent's message that is due or waits for a reply."""
-        return len(self._dialogue.turns) + 1
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the answer is in."""
-        return self._dialogue.conclusion is not None
-
-    @property
-    def episode(self) -> Episode:
-        """The record."""
-        return self._dialogue.episode
+        super().__init__(task, self._person, agent.name, **about)
 
     @property
     def awaiting(self) -> Turn | None:
@@ -101,4 +69,4 @@ class ReplyGame:
 
     def debrief(self, verdict: Verdict | None) -> Debrief:
         """How it ended. The person knew the secret all along."""
-        return Debrief(self.episode, verdict, tuple(domain_of(self.task).parts_of(self.task)), (), None)
+        return Debrief(self.episode, verdict, self.parts, (), None)

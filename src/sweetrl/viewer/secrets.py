@@ -16,9 +16,9 @@ from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import SweetError
 from sweetrl.experiments.journal import JOURNAL
 from sweetrl.types import Task, Verdict
+from sweetrl.viewer.sources import TASKS
 
 logger = logging.getLogger(__name__)
-_TASKS = "tasks.jsonl"
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ def _named_in_journals(roots: Sequence[Path]) -> Iterator[str]:
             if (folder / JOURNAL).is_file():
                 yield from _tasks_of(folder / JOURNAL)
                 break
-        if (root / _TASKS).is_file():
-            yield str(root / _TASKS)
+        if (root / TASKS).is_file():
+            yield str(root / TASKS)
 
 
 def _tasks_of(journal: Path) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """`serve`: the viewer on an address of this machine, with a thread that keeps the index up to date."""
 
 import contextlib
+import fcntl
 import hashlib
 import ipaddress
 import logging
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweetrl.errors import MissingExtra, SweetError, UsageError
+from sweetrl.viewer.imports import with_imports
 from sweetrl.viewer.index import Index
 from sweetrl.viewer.queries import Reader
 from sweetrl.viewer.sources import Given
@@ -28,6 +30,7 @@ FOLLOW_SECONDS = 1.0
 PATIENCE_SECONDS = 10.0
 """How long the first indexing may take before the address is told; pages fill in afterwards."""
 LOOPBACK = "127.0.0.1"
+TOKEN_CHARACTERS = 32
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,33 @@ def index_path(given: Sequence[Given]) -> Path:
     """Where the index of these folders is kept: the same for the same folders, and safe to delete."""
     name = "\n".join(f"{each.label}={each.path}" for each in given)
     digest = hashlib.blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    return _cache_folder() / f"{digest}.sqlite"
+
+
+def _cache_folder() -> Path:
+    """A folder of the user's own: the index holds what was said, which others on this machine must not read."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "sweetrl" / "view" / f"{digest}.sqlite"
+    folder = cache / "sweetrl" / "view"
+    with contextlib.suppress(OSError):  # whoever needs it to be there will say so
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    return folder
+
+
+def kept_token() -> str:
+    """The token of this user's viewers, the same every time: bookmarks stay good when a viewer is started again."""
+    try:
+        descriptor = os.open(_cache_folder() / "token", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "r+", encoding="ascii") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            token = file.read().strip()
+            if len(token) < TOKEN_CHARACTERS:
+                token = secrets.token_urlsafe(24)
+                file.seek(0)
+                file.write(token)
+            return token
+    except (OSError, UnicodeDecodeError):
+        return secrets.token_urlsafe(24)
 
 
 @contextlib.contextmanager
@@ -83,30 +111,33 @@ def following(index: Index, every: float = FOLLOW_SECONDS) -> Iterator[threading
         thread.join()
 
 
-def serve(settings: Settings, announce: Callable[[str], None]) -> None:
-    """Index the runs, tell the address, and answer requests until interrupted."""
+def serve(settings: Settings, announce: Callable[[str, str], None]) -> None:
+    """Index the runs, tell the address, and answer requests until interrupted.
+
+    `announce` is also given an address that works once, for a browser that this process starts: command lines can be
+    read by every user of the machine.
+    """
     uvicorn = _uvicorn("sweetrl view")
     from sweetrl.viewer.app import Viewer
     from sweetrl.viewer.metrics import Metrics
     from sweetrl.viewer.secrets import Secrets
 
-    token = None if settings.is_local else secrets.token_urlsafe(24)
-    with (
-        listening(settings.host, settings.port) as listener,
-        Index(settings.index or index_path(settings.given), settings.given) as index,
-    ):
+    token, once = kept_token(), secrets.token_urlsafe(24)
+    path = settings.index or index_path(settings.given)
+    given = with_imports(settings.given, path.with_suffix(".imported"))
+    with listening(settings.host, settings.port) as listener, Index(path, given) as index:
         index.prepare()
         reader = Reader(index.path)
         viewer = Viewer(
             reader,
-            Secrets(settings.tasks, [each.root for each in settings.given]),
-            Metrics(reader, settings.given),
+            Secrets(settings.tasks, [each.root for each in given]),
+            Metrics(reader, given),
             settings.author,
         )
-        app = viewer.application(hosts=frozenset({"localhost", settings.host}), token=token)
+        app = viewer.application(hosts=frozenset({"localhost", settings.host}), token=token, once=once)
         with following(index) as complete:
             complete.wait(PATIENCE_SECONDS)
-            announce(address_of(settings.host, listener, token))
+            announce(*(address_of(settings.host, listener, each) for each in (token, once)))
             uvicorn.Server(_config(uvicorn, app)).run(sockets=[listener])
 
 
@@ -137,8 +168,14 @@ def _uvicorn(feature: str) -> Any:
 
 
 def _config(uvicorn: Any, app: Any) -> Any:
-    # Access lines would show tokens; errors still come through.
-    return uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
+    return uvicorn.Config(
+        app,
+        log_level="warning",  # access lines would show tokens; errors still come through
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=2,  # of pages that wait for a reply
+    )
 
 
 @contextlib.contextmanager
@@ -156,8 +193,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-def address_of(host: str, listener: socket.socket, token: str | None) -> str:
-    """Where a visitor goes, with the token if there is one."""
+def address_of(host: str, listener: socket.socket, token: str) -> str:
+    """Where a visitor goes, with their token."""
     shown = f"[{host}]" if ":" in host else host
-    query = "" if token is None else f"?token={token}"
-    return f"http://{shown}:{listener.getsockname()[1]}/{query}"
+    return f"http://{shown}:{listener.getsockname()[1]}/?token={token}"

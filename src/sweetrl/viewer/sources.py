@@ -14,8 +14,10 @@ from msgspec import Struct
 
 from sweetrl.errors import UsageError
 from sweetrl.experiments.layout import EPISODES, VERDICTS
+from sweetrl.records import is_merged_shard
 from sweetrl.records.reading import MAX_LINE_BYTES
 
+TASKS = "tasks.jsonl"
 KINDS = ("episode", "verdict", "credit", "candidates", "values")
 """Records that are indexed, as their schemas are called."""
 _SKIPPED = {"checkpoints", "reference", "logs", "turn_pairs", "node_modules"}
@@ -33,7 +35,7 @@ class Source:
     run: str
     """Title of the run that it belongs to."""
     folder: Path
-    """Of the dialogues of that run."""
+    """Of that run: its screenshots and annotations are there."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Given:
 
     label: str
     path: Path
+    home: Path | None = None
+    """Where annotations are kept, if not beside the dialogues."""
 
     @property
     def root(self) -> Path:
@@ -108,7 +112,7 @@ def _record_files(folder: Path) -> Iterator[Path]:
         # Sorted in place, and without those that are not entered.
         folders[:] = sorted(each for each in folders if each not in _SKIPPED and not each.startswith("."))
         for name in sorted(names):
-            if name.endswith(".jsonl"):
+            if name.endswith(".jsonl") and not is_merged_shard(Path(place, name)):
                 yield Path(place, name)
 
 
@@ -127,7 +131,8 @@ def find_sources(given: Sequence[Given]) -> list[Source]:
     for path, (kind, each) in files.items():
         owner = path if kind == "episode" else _owner(path, each.root, main)
         if owner is not None and not (kind == "verdict" and _is_second_verdict(path, files)):
-            found.append(Source(path, kind, titles[owner], owner.parent))
+            folder = files[owner][1].home or owner.parent
+            found.append(Source(path, kind, titles[owner], folder))
     return found
 
 

@@ -102,7 +102,7 @@
     const saved = form.querySelector(".saved");
     for (const button of form.querySelectorAll("button")) button.disabled = true;
     saved.classList.remove("failed");
-    saved.textContent = "waiting for the reply …";
+    saved.textContent = "sending …";
     send(path, body).then((failure) => {
       if (!failure) return location.reload();
       for (const button of form.querySelectorAll("button")) button.disabled = false;
@@ -118,6 +118,17 @@
       return "the server does not answer; send it again";
     }
   }
+  const awaited = find("awaited");
+  if (awaited) {
+    const source = new EventSource("/api/reply"); // connects again by itself if the server was restarted
+    awaited.scrollIntoView({ block: "nearest" });
+    source.addEventListener("message", (event) => { awaited.querySelector(".heard").textContent = JSON.parse(event.data); });
+    source.addEventListener("done", () => { source.close(); location.reload(); });
+  }
+  find("again")?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    post(event.target, "/api/again", {});
+  });
   find("start")?.addEventListener("submit", (event) => {
     event.preventDefault();
     const { name, consents } = event.target.elements;

@@ -5,6 +5,7 @@ from pathlib import Path
 from sweetrl import interrupts
 from sweetrl.candidates.credit import credit_turns
 from sweetrl.candidates.learned import learn_credit
+from sweetrl.candidates.sample import stored_turns
 from sweetrl.critics.opening import Judging, open_with_models
 from sweetrl.domains.logged import (
     LoggedDialogue,
@@ -13,10 +14,11 @@ from sweetrl.domains.logged import (
     refuse_without_references,
 )
 from sweetrl.domains.sources import fingerprint_of_tasks, tasks_or_none
+from sweetrl.errors import UsageError
 from sweetrl.evaluation.turning_points import CreditReport
 from sweetrl.experiments.stages.filling import Tally, fill, fill_at_once, open_output, opened_models
 from sweetrl.experiments.stages.reporting import SILENT, Reporter
-from sweetrl.records import fingerprint, read_records
+from sweetrl.records import fingerprint, part_of, read_records
 from sweetrl.settings import CreditSettings
 from sweetrl.types import TurnCredit, Verdict
 
@@ -44,6 +46,8 @@ def credit_file(
         outcome_field=settings.outcome_field,
         success_at=settings.success_at,
     )
+    if settings.shard is not None and settings.critic is None:
+        raise UsageError("a critic that is learned reads all dialogues; leave out --shard or name a --critic")
     config = {"dialogues": fingerprint(path)}
     if known is not None:
         config["tasks"] = fingerprint_of_tasks(known.values())
@@ -52,7 +56,10 @@ def credit_file(
     telling = None if settings.critic_prompt is None else Path(settings.critic_prompt)
     judging = Judging(grading=judge_prompt, telling=telling)
     tally = interrupts.run(_asked, path, found, settings, judging, output, config, reporter)
-    stored = sorted(read_records(output, TurnCredit), key=lambda each: (each.episode_id, each.turn))
+    stored = sorted(read_records(tally.path, TurnCredit), key=lambda each: (each.episode_id, each.turn))
+    if settings.shard is not None:
+        credited = {each.episode_id for each in stored}
+        found = [each for each in found if each.episode.id in credited]
     return tally, CreditReport(found, stored, settings.critic)
 
 
@@ -85,13 +92,16 @@ async def _asked(
     """Credit by a critic that exists."""
     name, tally = settings.critic or "", Tally(output, "turns")
     labels = {each.episode.id: each.label for each in found}
+    turns = stored_turns(each.episode for each in found)
+    part = part_of((turn.id for turn in turns), settings.shard)
     async with opened_models(tally) as models:
         critic = open_with_models(name, models, judging)
         refuse_without_references(found, path, name)
-        with open_output(output, TurnCredit, "credit", {**config, "critic": critic.name}, reporter) as log:
+        config = {**config, "critic": critic.name}
+        with open_output(output, TurnCredit, "credit", config, reporter, part) as log:
             pairs = ((each.task, each.episode) for each in found)
             credited = credit_turns(
-                pairs, critic, concurrency=settings.concurrency, skip=log.has, labels=labels
+                pairs, critic, concurrency=settings.concurrency, skip=log.skips, labels=labels
             )
-            await fill(log, credited, tally, reporter, total=sum(len(each.episode.turns) for each in found))
+            await fill(log, credited, tally, reporter)
     return tally

@@ -16,7 +16,7 @@ from sweetrl import interrupts
 from sweetrl.dialogue.building import Models
 from sweetrl.experiments.stages.reporting import Advance, Reporter
 from sweetrl.models import Meter
-from sweetrl.records import RecordLog, open_log
+from sweetrl.records import ALL, Part, RecordLog, open_log
 from sweetrl.types import CandidateSet, EpisodePair, Failure, TurnCredit, TurnPair, TurnValues
 
 Record = TypeVar("Record", CandidateSet, EpisodePair, TurnCredit, TurnPair, TurnValues)
@@ -57,6 +57,18 @@ class Tally:
         """Since the stage began."""
         return time.monotonic() - self._started
 
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {
+            "output": str(self.path),
+            "made": self.made,
+            "before": self.before,
+            "failed": self.failed,
+            "failures": dict(self.failures.most_common(20)),
+            **self.extra,
+            "seconds": round(self.seconds, 3),
+        }
+
 
 @contextlib.asynccontextmanager
 async def opened_models(tally: Tally) -> AsyncIterator[Models]:
@@ -73,9 +85,14 @@ async def opened_models(tally: Tally) -> AsyncIterator[Models]:
 
 
 def open_output(
-    path: Path, record_type: type[Record], command: str, config: dict[str, Any], reporter: Reporter
+    path: Path,
+    record_type: type[Record],
+    command: str,
+    config: dict[str, Any],
+    reporter: Reporter,
+    part: Part = ALL,
 ) -> RecordLog[Record]:
-    """The record file of a stage; records with a failure are made again."""
+    """The record file of a stage, or of its shard; records with a failure are made again."""
     log = open_log(
         path,
         record_type,
@@ -83,9 +100,10 @@ def open_output(
         config=config,
         identity=lambda record: record.id,
         settled=lambda record: getattr(record, "failure", None) is None,
+        part=part,
     )
     if log.repaired:
-        reporter.note(f"{path}: {log.repaired}")
+        reporter.note(f"{log.path}: {log.repaired}")
     return log
 
 
@@ -94,11 +112,9 @@ async def fill(
     records: AsyncGenerator[Awaited],
     tally: Tally,
     reporter: Reporter,
-    *,
-    total: int,
 ) -> None:
-    """Append the records as they come; `total` counts those that are there already."""
-    tally.before = len(log)
+    """Append the records as they come."""
+    tally.path, tally.before, total = log.path, len(log), log.part.total
     try:
         with reporter.progress(tally.noun, total, done=len(log)) as advance:
             async with contextlib.aclosing(records), _watched(tally, advance):
@@ -108,6 +124,7 @@ async def fill(
                     advance(1)
     except asyncio.CancelledError:
         raise asyncio.CancelledError(f"{total - len(log)} {tally.noun} are left") from None
+    log.arrange()
     if not tally.failed:
         log.finish()
 
@@ -130,11 +147,11 @@ async def _watched(tally: Tally, advance: Advance) -> AsyncIterator[None]:
 
 def fill_at_once(log: RecordLog[Pair], records: Iterable[Pair], tally: Tally, reporter: Reporter) -> None:
     """The same for records that take no time to make and cannot fail."""
-    tally.before = len(log)
+    tally.path, tally.before = log.path, len(log)
     with reporter.progress(tally.noun, None) as advance, interrupts.deferred():
         for record in records:
             interrupts.check()
-            if not log.has(record.id):
+            if not log.skips(record.id):
                 log.append(record.id, record)
                 tally.add(None)
                 advance(1)

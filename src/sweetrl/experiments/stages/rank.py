@@ -1,5 +1,6 @@
 """`rank`: what a critic thinks of the candidates of each turn."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from sweetrl import interrupts
@@ -11,7 +12,7 @@ from sweetrl.evaluation.credit import ranked_by_values
 from sweetrl.experiments.pipeline import VALUES
 from sweetrl.experiments.stages.filling import Tally, fill, fill_at_once, open_output, opened_models
 from sweetrl.experiments.stages.reporting import SILENT, Reporter
-from sweetrl.records import fingerprint, read_records
+from sweetrl.records import fingerprint, part_of, read_records
 from sweetrl.settings import RankSettings
 from sweetrl.types import CandidateSet, TurnValues
 
@@ -26,16 +27,21 @@ def rank_file(
 ) -> Tally:
     """Add the ranked candidates that the file `output` lacks."""
     if settings.critic.startswith(VALUES):
-        return _rank_by_values(Path(settings.critic.removeprefix(VALUES)), output, reporter)
+        values = Path(settings.critic.removeprefix(VALUES))
+        return _rank_by_values(values, output, reporter, settings.shard)
     return interrupts.run(_rank, settings, source, episodes, candidates, output, reporter)
 
 
-def _rank_by_values(values: Path, output: Path, reporter: Reporter) -> Tally:
+def _rank_by_values(values: Path, output: Path, reporter: Reporter, shard: str | None) -> Tally:
     """Rank candidates as an oracle would: by the values that replays found."""
-    known = (turn for turn in read_records(values, TurnValues) if turn.values is not None)
+
+    def known() -> Iterator[TurnValues]:
+        return (turn for turn in read_records(values, TurnValues) if turn.values is not None)
+
     tally, config = Tally(output, "turns"), {"values": fingerprint(values)}
-    with open_output(output, CandidateSet, "rank", config, reporter) as log:
-        fill_at_once(log, map(ranked_by_values, known), tally, reporter)
+    part = part_of((turn.id for turn in known()), shard)
+    with open_output(output, CandidateSet, "rank", config, reporter, part) as log:
+        fill_at_once(log, map(ranked_by_values, known()), tally, reporter)
     return tally
 
 
@@ -44,7 +50,9 @@ async def _rank(
 ) -> Tally:
     tasks = load_tasks(source)
     stored = load_episodes(episodes, tasks)
-    total = sum(each.failure is None for each in read_records(candidates, CandidateSet))
+    # They were written as they came about. What is ranked together shall not depend on that.
+    drawn = sorted(read_records(candidates, CandidateSet), key=lambda each: each.id)
+    part = part_of((each.id for each in drawn if each.failure is None), settings.shard)
     judging = Judging(
         comparing=settings.judge_prompt, rounds=settings.judge_rounds, telling=settings.critic_prompt
     )
@@ -57,11 +65,9 @@ async def _rank(
             "tasks": fingerprint_of_tasks(tasks.values()),
             "critic": critic.name,
         }
-        with open_output(output, CandidateSet, "rank", config, reporter) as log:
-            # They were written as they came about. What is ranked together shall not depend on that.
-            drawn = sorted(read_records(candidates, CandidateSet), key=lambda each: each.id)
+        with open_output(output, CandidateSet, "rank", config, reporter, part) as log:
             ranked = rank_candidates(
-                drawn, stored, tasks, critic, concurrency=settings.concurrency, skip=log.has
+                drawn, stored, tasks, critic, concurrency=settings.concurrency, skip=log.skips
             )
-            await fill(log, ranked, tally, reporter, total=total)
+            await fill(log, ranked, tally, reporter)
     return tally

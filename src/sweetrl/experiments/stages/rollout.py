@@ -34,7 +34,7 @@ from sweetrl.experiments.stages.reporting import SILENT, Reporter
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.protocols import Agent, Collaborator
-from sweetrl.records import RecordLog, make_folder, open_log
+from sweetrl.records import ALL, Part, RecordLog, make_folder, open_log, part_of
 from sweetrl.settings import BudgetSettings, DialogueSettings
 from sweetrl.types import Ending, Episode, Task, episode_id
 
@@ -73,8 +73,10 @@ def load_one_domain(source: str, limit: int | None = None) -> tuple[list[Task], 
     return tasks, only_domain(tasks, source)
 
 
-def open_episodes(output: Path, command: str, settings: dict[str, Any]) -> RecordLog[Episode]:
-    """The episodes.jsonl in the folder `output`, which is made if need be."""
+def open_episodes(
+    output: Path, command: str, settings: dict[str, Any], part: Part = ALL
+) -> RecordLog[Episode]:
+    """The episodes.jsonl in the folder `output`, or the file of a shard; the folder is made if need be."""
     make_folder(output)
     return open_log(
         output / EPISODES,
@@ -83,6 +85,7 @@ def open_episodes(output: Path, command: str, settings: dict[str, Any]) -> Recor
         config=settings,
         identity=lambda episode: episode.id,
         settled=lambda episode: episode.ending is not Ending.FAILED,
+        part=part,
     )
 
 
@@ -98,14 +101,20 @@ async def run_rollout(
 ) -> "Summary":
     """Run the dialogues that `output` lacks on the tasks of `source`."""
     tasks, domain = load_one_domain(source, settings.limit)
-    meter = Meter()
+    meter, part = Meter(), part_of(_wanted(settings, tasks), settings.shard)
     async with Models(_endpoint_options(settings), meter) as models:
         sides, config = _build(settings, budget, domain, tasks, models, output / SCREENSHOTS)
         config = {"tasks": fingerprint_of_tasks(tasks), "seed": settings.seed, **config}
-        with open_episodes(output, "rollout", config) as log:
+        with open_episodes(output, "rollout", config, part) as log:
             if log.repaired:
                 reporter.note(f"{log.path}: {log.repaired}")
             return await _fill(log, settings, _budget(budget, meter), tasks, sides, meter, reporter)
+
+
+def _wanted(settings: DialogueSettings, tasks: list[Task]) -> Iterator[str]:
+    """The ids of all dialogues, in the order in which they are opened."""
+    attempts = range(settings.rollout.attempts)
+    return (episode_id(task.id, attempt) for attempt in attempts for task in tasks)
 
 
 @dataclass(frozen=True)
@@ -184,9 +193,9 @@ async def _fill(
     reporter: Reporter,
 ) -> "Summary":
     """Run the dialogues that the log lacks."""
-    wanted = [episode_id(task.id, attempt) for attempt in range(settings.rollout.attempts) for task in tasks]
-    before = sum(log.has(each) for each in wanted)
-    status = Status(Progress(), meter, total=len(wanted), before=before)
+    part = log.part
+    before = sum(part.has(each) and log.has(each) for each in _wanted(settings, tasks))
+    status = Status(Progress(), meter, total=part.total, before=before)
     patience = _Patience(reporter)
     summary = Summary(log.path, status)
     episodes = roll_out(
@@ -198,7 +207,7 @@ async def _fill(
         seed=settings.seed,
         rules=_rules(settings),
         drafts=sides.drafts,
-        skip=log.has,
+        skip=log.skips,
         budget=budget,
         stop=patience.stop,
         progress=status.progress,
@@ -209,6 +218,8 @@ async def _fill(
                 log.append(episode.id, episode)
                 summary.add(episode)
     summary.interrupted = patience.stop.is_set()
+    if not summary.left:
+        log.arrange()
     if summary.complete:
         log.finish()
     return summary
@@ -312,3 +323,22 @@ class Summary:
     def complete(self) -> bool:
         """Whether every dialogue is there and none has failed."""
         return self.left == 0 and not self.endings[Ending.FAILED]
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        status, meter = self.status, self.status.meter
+        return {
+            "output": str(self.path),
+            "dialogues": status.total,
+            "before": status.before,
+            **{ending: self.endings[ending] for ending in Ending},
+            "left": self.left,
+            "stopped": status.progress.stopped,
+            "failures": dict(self.failures.most_common(20)),
+            "troubles": dict(self.troubles.most_common(20)),
+            "turns": status.progress.turns,
+            "prompt_tokens": meter.prompt_tokens,
+            "completion_tokens": meter.completion_tokens,
+            "cost": meter.cost,
+            "seconds": round(status.seconds, 3),
+        }

@@ -20,7 +20,7 @@ from sweetrl.errors import DataError, UsageError
 from sweetrl.evaluation.batches import score_in_order
 from sweetrl.evaluation.turn_cost import PricedScorer
 from sweetrl.experiments.stages.reporting import SILENT, Reporter
-from sweetrl.records import IdSet, RecordLog, open_log
+from sweetrl.records import ALL, IdSet, Part, RecordLog, open_log, part_of
 from sweetrl.types import Episode, Task, Verdict, digest
 
 
@@ -28,15 +28,23 @@ class Answers:
     """The episodes to score, read twice: once to see that all of them are sound, once to score them."""
 
     def __init__(
-        self, tasks: dict[str, Task], answers: Path | None, episodes: Path | None, limit: int | None = None
+        self,
+        tasks: dict[str, Task],
+        answers: Path | None,
+        episodes: Path | None,
+        limit: int | None = None,
+        shard: str | None = None,
     ) -> None:
-        """With a `limit`, those on the first so many tasks."""
+        """With a `limit`, those on the first so many tasks. Of a `shard`, verdicts are reached on its part alone."""
         if (answers is None) == (episodes is None):
             raise UsageError("give either --answers or --episodes")
         self.tasks = tasks
         self._wanted = set(islice(tasks, limit))
         self._answers = answers
         self._episodes = episodes
+        self._shard = shard
+        self.part = ALL
+        """What is scored; known once all are found sound."""
 
     def __iter__(self) -> Iterator[tuple[Task, Episode]]:
         if self._answers is not None:
@@ -50,20 +58,26 @@ class Answers:
 
     def validate(self) -> tuple[int, Domain]:
         """Read everything once; how many there are, and of which domain. Nothing is written before this."""
-        seen, domains = IdSet(), set()
-        for task, episode in self:
-            domains.add(task.domain)
-            if not seen.add(episode.id):
-                raise DataError(f"{episode.id} is there twice", path=self._answers or self._episodes)
+        domains: set[str] = set()
+        self.part = part_of(self._distinct(domains), self._shard)
         if len(domains) > 1:
             both = " and ".join(sorted(domains))
             raise UsageError(f"{both} answers are scored one after the other; split the file")
         if not domains:
             raise UsageError(f"no answer is on the first {len(self._wanted)} tasks; raise --limit")
-        return len(seen), find_domain(domains.pop())
+        return self.part.total, find_domain(domains.pop())
+
+    def _distinct(self, domains: set[str]) -> Iterator[str]:
+        """The ids of all, none of them twice; their domains are added to `domains`."""
+        seen = IdSet()
+        for task, episode in self:
+            domains.add(task.domain)
+            if not seen.add(episode.id):
+                raise DataError(f"{episode.id} is there twice", path=self._answers or self._episodes)
+            yield episode.id
 
 
-def _open_verdicts(path: Path, config: dict[str, Any]) -> RecordLog[Verdict]:
+def _open_verdicts(path: Path, config: dict[str, Any], part: Part) -> RecordLog[Verdict]:
     return open_log(
         path,
         Verdict,
@@ -72,6 +86,7 @@ def _open_verdicts(path: Path, config: dict[str, Any]) -> RecordLog[Verdict]:
         identity=lambda verdict: verdict.episode_id,
         settled=lambda verdict: verdict.failure is None,
         mark=lambda verdict: verdict.answer_digest,
+        part=part,
     )
 
 
@@ -88,9 +103,9 @@ def score_answers(
     config = {**backend.settings, "tasks": _digest(source.tasks)}
     if turn_cost:
         config["turn_cost"] = turn_cost
-    with _open_verdicts(output, config) as log:
+    with _open_verdicts(output, config, source.part) as log:
         if log.repaired:
-            reporter.note(f"{output}: {log.repaired}")
+            reporter.note(f"{log.path}: {log.repaired}")
         before, started = len(log), time.monotonic()
         try:
             with reporter.progress("scoring", total, done=before) as advance:
@@ -114,7 +129,7 @@ async def _append_verdicts(
     log: RecordLog[Verdict],
     advance: Callable[[int], None],
 ) -> None:
-    missing = (item for item in source if not log.has(item[1].id, digest(item[1].answer)))
+    missing = (item for item in source if not log.skips(item[1].id, digest(item[1].answer)))
     async with backend.opened() as scorer:
         priced = PricedScorer(scorer, turn_cost) if turn_cost else scorer
         verdicts = score_in_order(missing, priced, concurrency=backend.workers)

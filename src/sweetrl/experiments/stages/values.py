@@ -19,7 +19,7 @@ from sweetrl.errors import DataError
 from sweetrl.experiments.stages.filling import Tally, fill, open_output, opened_models
 from sweetrl.experiments.stages.reporting import SILENT, Reporter
 from sweetrl.experiments.stages.rollout import load_one_domain
-from sweetrl.records import fingerprint, read_records
+from sweetrl.records import fingerprint, part_of, read_records
 from sweetrl.seeds import derive_seed
 from sweetrl.settings import ScorerSettings, ValueSettings, recorded
 from sweetrl.types import CandidateSet, Episode, Task, TurnValues
@@ -87,6 +87,7 @@ async def _replay(
     """Add the values that the file `output` lacks."""
     rules = Rules(turn_limit=settings.play.turn_limit)
     tally, tasks = Tally(output, "turns"), list(source.tasks.values())
+    part = part_of((drawn.id for drawn in source.candidates), settings.shard)
     async with opened_models(tally) as models, backend.opened() as scorer:
         session = BrowserSession(pictures=settings.show == "pictures")
         models.close_too(session)
@@ -94,7 +95,7 @@ async def _replay(
         other = model_settings(settings.collaborator)
         collaborator, of_other = build_collaborator(other, source.domain, tasks, models, session)
         config = recorded(settings) | source.fingerprints | of_agent | of_other | backend.settings
-        with open_output(output, TurnValues, "values", config, reporter) as log:
+        with open_output(output, TurnValues, "values", config, reporter, part) as log:
             valued = value_turns(
                 source,
                 agent,
@@ -104,7 +105,7 @@ async def _replay(
                 seed=settings.seed,
                 concurrency=settings.play.concurrency,
                 rules=rules,
-                skip=log.has,
+                skip=log.skips,
             )
-            await fill(log, valued, tally, reporter, total=len(source.candidates))
+            await fill(log, valued, tally, reporter)
     return tally

@@ -204,6 +204,8 @@ class Engine:
             if not math.isfinite(logprob):
                 fault = "the local model gave logits that are not finite numbers"
                 sample.request.fail(ModelError(fault))
+            if sample.request.hear is not None and sample.index == 0:
+                sample.request.hear(self._text(sample))
 
     def _finish(self, sample: Sample) -> Literal["stop", "length"] | None:
         if sample.tokens[-1] in self._ends or self._ends_with_stop(sample):
@@ -250,14 +252,17 @@ class Engine:
             request.answer([self._completion(sample) for sample in request.samples])
             self._answered = True
 
-    def _completion(self, sample: Sample) -> Completion:
+    def _text(self, sample: Sample) -> str:
         text = self._tokenizer.decode(sample.tokens)
         for stop in sample.request.sampling.stop:
             text = text.partition(stop)[0]
+        return text
+
+    def _completion(self, sample: Sample) -> Completion:
         assert sample.finish is not None
         prompt_tokens = len(sample.request.prompt) if sample.index == 0 else 0
         return Completion(
-            text=text,
+            text=self._text(sample),
             finish=sample.finish,
             usage=Usage(prompt_tokens=prompt_tokens, completion_tokens=len(sample.tokens)),
             logprobs=tuple(sample.logprobs),

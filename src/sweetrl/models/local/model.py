@@ -3,6 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 
 from safetensors import SafetensorError
 
@@ -11,6 +13,7 @@ from sweetrl.models.local.chat import ChatTokenizer
 from sweetrl.models.local.engine import Counters, Engine
 from sweetrl.models.local.network import Network
 from sweetrl.models.local.samples import Request
+from sweetrl.models.streaming import Hear, listener
 from sweetrl.types import Completion, Message, Sampling
 
 PREFIX_BYTES = 2 << 30
@@ -63,7 +66,10 @@ class LocalModel:
         prompt = self._tokenizer.encode(messages)
         self._check_fits(prompt)
         request = Request(prompt, n=n, sampling=sampling, seed=seed)
-        self._engine.await_requests = _Quiet(asyncio.get_running_loop())
+        loop, hear = asyncio.get_running_loop(), listener()
+        if hear is not None:
+            request.hear = partial(_tell, loop, hear)
+        self._engine.await_requests = _Quiet(loop)
         self._engine.submit(request)
         return await asyncio.wrap_future(request.future)
 
@@ -79,6 +85,11 @@ class LocalModel:
                 f"context window of {window}; shorten the dialogue or use a model with a longer context",
                 kind="context_length",
             )
+
+
+def _tell(loop: asyncio.AbstractEventLoop, hear: Hear, text: str) -> None:
+    with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        loop.call_soon_threadsafe(hear, text)
 
 
 class _Quiet:

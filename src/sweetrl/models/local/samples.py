@@ -1,6 +1,7 @@
 """What a local model is asked for, and the replies it is drawing."""
 
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Literal
 
@@ -17,6 +18,8 @@ class Request:
         self.prompt = prompt
         self.sampling = sampling
         self.seed = seed
+        self.hear: Callable[[str], None] | None = None
+        """Is told the first sample as it grows, in the thread that draws it."""
         self.future: Future[list[Completion]] = Future()
         self.samples = [Sample(self, index, seed) for index in range(n)]
         self.waiting = deque(self.samples)

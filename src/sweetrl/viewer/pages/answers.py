@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from sweetrl.domains.domain import Domain, SecretPart
+from sweetrl.outputs import find_page
+from sweetrl.report.dialogues import fold
 from sweetrl.report.highlight import highlight
 from sweetrl.report.markup import CUT, Markup, cut, element, join
 from sweetrl.report.messages import code_block, cut_note
@@ -22,6 +24,7 @@ def answer_section(dialogue: Dialogue, domain: Domain | None, hidden: Hidden | N
     language = _DOMAIN_LANGUAGE if domain is None else domain.labels.language
     parts = [
         _pages(dialogue, reference=hidden is not None),
+        None if answer is None or find_page(answer) is None else _frame(dialogue),
         None if answer is None else _code(answer, language),
         None if answer is None or hidden is None else _difference(answer, hidden, language),
     ]
@@ -113,6 +116,22 @@ def _pages(dialogue: Dialogue, *, reference: bool) -> Markup | None:
             element("h3", "One over the other"),
             _slider(dialogue, shots.reference, shots.answer),
         ]
+    )
+
+
+def _frame(dialogue: Dialogue) -> Markup:
+    """The page itself, where nothing of it can run, ask anyone for anything or lead anywhere."""
+    return fold(
+        "the page itself, without scripts",
+        element(
+            "iframe",
+            src=address("/page", of=dialogue.run, id=dialogue.episode.id),
+            sandbox="",
+            loading="lazy",
+            referrerpolicy="no-referrer",
+            title="the answer as a page, without scripts",
+            class_="agents-page",
+        ),
     )
 
 

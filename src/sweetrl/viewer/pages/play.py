@@ -59,10 +59,8 @@ def _playing(player: Player, game: Game) -> list[Markup | None]:
         element("h1", "Find out what is wanted, then answer"),
         element("p", game.goal, class_="lead"),
         element("div", message(game.task.request, limit=4000), class_="task-request"),
-        _chat(player.turns),
-        _failure(player),
-        element("p", f"Message {game.turn} of {game.turn_limit}", class_="note", id="turn"),
-        _entry(player, answers=True),
+        _chat([*player.turns, *_unanswered(player)], awaited=_awaited(player, "collaborator")),
+        *_next(player, game, answers=True),
     ]
 
 
@@ -75,17 +73,41 @@ def _replying(player: Player, game: ReplyGame) -> list[Markup | None]:
         ),
         element("div", message(game.task.request, limit=4000), class_="task-request"),
         *_secret(domain_of(game.task).parts_of(game.task)),
-        _chat([*player.turns, *([waiting] if waiting else [])]),
-        _failure(player),
-        element("p", f"Message {game.turn} of {game.turn_limit}", class_="note", id="turn"),
-        _entry(player, answers=False),
+        _chat([*player.turns, *([waiting] if waiting else [])], awaited=_awaited(player, "agent")),
+        *_next(player, game, answers=False),
     ]
 
 
-def _failure(player: Player) -> Markup | None:
-    if not player.failure:
+def _next(player: Player, game: Game | ReplyGame, *, answers: bool) -> list[Markup | None]:
+    """What the player can do now."""
+    if player.is_waiting:
+        return []
+    number = element("p", f"Message {game.turn} of {game.turn_limit}", class_="note", id="turn")
+    return [_failure(player) if player.failure else None, number, _entry(player, answers=answers)]
+
+
+def _unanswered(player: Player) -> list[Turn]:
+    said = "" if player.unsent is None or not player.is_waiting else player.unsent.text
+    return [Turn(said, said)] if said else []
+
+
+def _awaited(player: Player, who: str) -> Markup | None:
+    """The place of what the other side is saying; the page's script fills it in."""
+    if not player.is_waiting:
         return None
-    return element("p", f"The other side failed: {player.failure}. Reload to ask again.", class_="warning")
+    speaker = element("div", who, class_="who")
+    bubble = element("div", player.heard, class_="bubble heard")
+    return element("li", speaker, bubble, class_=who, id="awaited", aria_busy="true")
+
+
+def _failure(player: Player) -> Markup:
+    return element(
+        "form",
+        element("p", f"The other side failed: {player.failure}", class_="warning"),
+        element("button", "Ask again"),
+        element("span", class_="saved", role="status"),
+        id="again",
+    )
 
 
 def _secret(parts: Iterable[SecretPart]) -> Iterator[Markup]:
@@ -105,7 +127,9 @@ def _entry(player: Player, *, answers: bool) -> Markup:
     )
 
 
-def _chat(turns: Sequence[Turn], credited: Sequence[TurnCredit] = ()) -> Markup:
+def _chat(
+    turns: Sequence[Turn], credited: Sequence[TurnCredit] = (), awaited: Markup | None = None
+) -> Markup:
     credit = {each.turn: each for each in credited}
     scale = CreditScale.of(credited)
     items = []
@@ -113,7 +137,7 @@ def _chat(turns: Sequence[Turn], credited: Sequence[TurnCredit] = ()) -> Markup:
         items.append(agent_turn(number, turn, credit.get(number), scale))
         if turn.reply is not None:
             items.append(collaborator_reply(turn.reply))
-    return element("ol", *items, class_="chat credited" if credit else "chat")
+    return element("ol", *items, awaited, class_="chat credited" if credit else "chat")
 
 
 def _debriefing(debrief: Debrief) -> list[Markup | None]:
