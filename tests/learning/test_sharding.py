@@ -4,7 +4,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -46,9 +48,11 @@ def test_weights_that_are_tied_are_written_once(tmp_path: Path) -> None:
 ALONE = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 
 
-def trained(size: int = 4) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+def trained(
+    size: int = 4, more: Sequence[dict[str, list[Any]]] = ()
+) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
     model = torch.nn.Linear(size, size)
-    optimiser = torch.optim.AdamW(model.parameters())
+    optimiser = torch.optim.AdamW([{"params": list(model.parameters())}, *more])
     model(torch.ones(size)).sum().backward()
     optimiser.step()
     optimiser.zero_grad()
@@ -56,11 +60,14 @@ def trained(size: int = 4) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
 
 
 @ALONE
-def test_weights_and_optimiser_come_back_as_they_were(tmp_path: Path) -> None:
-    model, optimiser = trained()
+@pytest.mark.parametrize("more", [[], [{"params": []}]], ids=["one group", "a group without weights"])
+def test_weights_and_optimiser_come_back_as_they_were(
+    tmp_path: Path, more: list[dict[str, list[Any]]]
+) -> None:
+    model, optimiser = trained(more=more)
     save_progress(model, optimiser, tmp_path)
     other = torch.nn.Linear(4, 4)
-    fresh = torch.optim.AdamW(other.parameters())
+    fresh = torch.optim.AdamW([{"params": list(other.parameters())}, *more])
     load_progress(other, fresh, tmp_path)
     assert torch.equal(other.weight, model.weight)
     assert torch.equal(fresh.state[other.weight]["exp_avg_sq"], optimiser.state[model.weight]["exp_avg_sq"])

@@ -47,8 +47,3 @@ def test_checkpointing_of_activations_saves_memory(split: int) -> None:
 
 def test_a_model_that_is_not_split_takes_more(split: int) -> None:
     assert split + 16 * WEIGHTS * 7 / 8 < 1.1 * peak(shard=False, gradient_checkpointing=True)
-
-
-def test_adapters_take_less_than_training_all_weights() -> None:
-    options: dict[str, Any] = {"shard": False, "processes": 1, "gradient_checkpointing": True}
-    assert peak(lora={"rank": 4, "alpha": 8}, **options) < peak(**options)

@@ -282,7 +282,9 @@ class _Checker:
 
     def _of_gpus(self) -> Iterator[Problem]:
         name = self._recipe.estimate.gpu
-        if name is not None and name not in GPUS:
+        if name is None:
+            return
+        if name not in GPUS:
             yield Problem(f"estimate.gpu: there is no '{name}'; there are {', '.join(GPUS)}")
             return
         for section, plan in self._plans.items():
@@ -291,7 +293,7 @@ class _Checker:
             except SweetError as error:
                 yield Problem(f"{section}: {error}", fatal=False)
                 continue
-            if name is not None and peak is not None and peak > USABLE * GPUS[name].gib * GIB:
+            if peak is not None and peak > USABLE * GPUS[name].gib * GIB:
                 yield Problem(
                     f"{section}: a training step takes {peak / GIB:.0f} GiB on each GPU, but a {name} has "
                     f"{USABLE * GPUS[name].gib:.0f} for it; use gradient_checkpointing, shard over more GPUs, or lower "

@@ -99,9 +99,10 @@ class TrainingPlan:
         return parameters_of(self.section.model.removeprefix("hf:")) or self.recipe.estimate.parameters
 
     def gpu_bytes(self) -> int | None:
-        """The simulated peak on each GPU; None without a GPU in the recipe or a configuration of the model."""
+        """The simulated peak on each GPU; None without a GPU or a model in the recipe, and for adapters and vision."""
         model = configuration_of(self.section.model.removeprefix("hf:")) or self.recipe.estimate.model
-        if self.recipe.estimate.gpu is None or not model or getattr(self.section, "vision", False):
+        special = self.section.lora_rank is not None or getattr(self.section, "vision", False)
+        if self.recipe.estimate.gpu is None or not model or special:
             return None
         machines, per_machine = processes_of(self.section.launcher)
         step = {

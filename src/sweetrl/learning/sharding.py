@@ -1,4 +1,4 @@
-"""Models that are split over the processes of a run (FSDP2). No process ever holds a whole one.
+"""Models that are split over the processes of a run (FSDP2).
 
 A checkpoint is written and read in shards, by any number of processes. A finished model is written as a plain
 folder, one file at a time.
@@ -23,7 +23,6 @@ from sweetrl.errors import DataError
 from sweetrl.learning.settings import MODEL_FILE_BYTES
 
 SHARDS = "shards"
-_TRAINED = StateDictOptions(flatten_optimizer_state_dict=True, ignore_frozen_params=True, strict=False)
 
 
 def is_split(model: Any) -> bool:
@@ -43,22 +42,29 @@ def free_gathered_weights(model: Any) -> None:
             module.reshard()
 
 
+def _options(optimiser: Any) -> StateDictOptions:
+    """Trained weights only. Flat states fit any number of processes, but not groups without weights, as of adapters."""
+    flat = all(group["params"] for group in optimiser.param_groups)
+    return StateDictOptions(flatten_optimizer_state_dict=flat, ignore_frozen_params=True, strict=False)
+
+
 def save_progress(model: Any, optimiser: Any, folder: Path) -> None:
     """Write the trained weights and the optimiser's state, each process its part. All processes call this."""
-    weights, state = get_state_dict(model, optimiser, options=_TRAINED)
+    weights, state = get_state_dict(model, optimiser, options=_options(optimiser))
     save({"model": weights, "optimizer": state}, checkpoint_id=folder / SHARDS)
 
 
 def load_progress(model: Any, optimiser: Any, folder: Path) -> None:
     """Read what `save_progress` wrote, each process its part, whatever the number of processes was."""
-    weights, state = get_state_dict(model, optimiser, options=_TRAINED)
+    options = _options(optimiser)
+    weights, state = get_state_dict(model, optimiser, options=options)
     try:
         load({"model": weights, "optimizer": state}, checkpoint_id=folder / SHARDS)
     except (CheckpointException, OSError, RuntimeError) as error:
         raise DataError(
             f"no checkpoint of this model in shards: {_reason(error)}; remove it", path=folder
         ) from None
-    set_state_dict(model, optimiser, model_state_dict=weights, optim_state_dict=state, options=_TRAINED)
+    set_state_dict(model, optimiser, model_state_dict=weights, optim_state_dict=state, options=options)
 
 
 def _reason(error: BaseException) -> str:

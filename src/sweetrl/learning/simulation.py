@@ -130,8 +130,8 @@ def _step(
         if isinstance(loss_of, StepObjective):
             with torch.no_grad():
                 loss_of = loss_of.given(loss_of.measure(model, batch).mean())
-        loss = (loss_of(model, batch).losses * batch.weights).sum()
-    loss.backward()  # type: ignore[no-untyped-call]
+        loss: Any = (loss_of(model, batch).losses * batch.weights).sum()
+    loss.backward()
     torch.nn.utils.clip_grad_norm_(weights, settings.max_gradient_norm, foreach=False)
     optimiser.step()
     optimiser.zero_grad()
