@@ -44,12 +44,13 @@ test-all: $(COMPLETE) ## all tests, those with a real language model too
 
 test-integrations: ## the adapters against the real packages, each in an environment of its own
 	scripts/install-system-packages
-	set -e; for peer in inspect openenv; do \
+	set -e; for peer in inspect openenv verifiers; do \
 	    $(PYTHON) -m venv .venv-$$peer; \
 	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$$peer,serve,test]"; \
-	    .venv-$$peer/bin/python -m pytest -W default tests/integrations/test_$${peer}*.py; \
+	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check uv; \
+	    PATH="$(CURDIR)/.venv-$$peer/bin:$$PATH" \
+	        .venv-$$peer/bin/python -m pytest -W default tests/integrations/test_$${peer}*.py; \
 	done
-	.venv-openenv/bin/python -m pip install --quiet --disable-pip-version-check uv
 	PATH="$(CURDIR)/.venv-openenv/bin:$$PATH" .venv-openenv/bin/python -m pytest tests/integrations/test_resolver.py
 
 check: $(COMPLETE) ## style, types, and who may import whom

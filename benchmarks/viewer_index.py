@@ -29,7 +29,7 @@ ENDS = ("ade", "ion", "ing", "or", "ed", "al", "ist", "um", "ness", "ly")
 WORDS = [a + b + c for a in STARTS for b in "bdglmnprst" for c in ENDS]
 SENTENCES = 5_000
 """Different ones of each length."""
-REPEATS = 20
+REPEATS = 5
 
 
 @cache
@@ -158,17 +158,18 @@ def questions(index: Path) -> dict[str, float]:
     return {name: milliseconds(lambda query=query: ask(query)) for name, query in asked.items()}  # type: ignore[misc]
 
 
-def measure(count: int, turns: int) -> dict[str, Any]:
-    """Everything about a run of one size."""
+def measure(count: int, turns: int, kept: Path | None) -> dict[str, Any]:
+    """Everything about a run of one size; one that is `kept` is made once."""
     with tempfile.TemporaryDirectory() as place:
-        folder, index = Path(place) / "run", Path(place) / "index.sqlite"
-        folder.mkdir()
-        write_run(folder, count, turns)
+        folder, index = kept or Path(place) / "run", Path(place) / "index.sqlite"
+        if not folder.exists():
+            folder.mkdir()
+            write_run(folder, count, turns)
         files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
         everything = in_own_process(folder, index)
-        for name in ("verdicts.jsonl", "credit.jsonl"):
-            (folder / name).rename(Path(place) / name)
-        alone = in_own_process(folder, Path(place) / "alone.sqlite")
+        (Path(place) / "alone").mkdir()
+        (Path(place) / "alone" / "episodes.jsonl").symlink_to(folder / "episodes.jsonl")
+        alone = in_own_process(Path(place) / "alone", Path(place) / "alone.sqlite")
         return {
             "episodes": count,
             "turns": turns,
@@ -186,12 +187,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=100_000)
     parser.add_argument("--turns", type=int, default=6)
+    parser.add_argument("--run", type=Path, help="use the run in this folder, or make it there")
     parser.add_argument("--build", nargs=2, type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.build:
         print(json.dumps(build(*arguments.build)))
         return
-    found = measure(arguments.episodes, arguments.turns)
+    found = measure(arguments.episodes, arguments.turns, arguments.run)
     text = json.dumps(found, indent=2)
     print(text)
     if arguments.episodes == 100_000:

@@ -38,7 +38,7 @@ def test_every_extra_that_the_documents_name_exists() -> None:
     assert {"serve", "train"} <= named <= PROJECT["optional-dependencies"].keys()
 
 
-OWN_ENVIRONMENT = {"inspect", "openenv", "ray"}
+OWN_ENVIRONMENT = {"inspect", "openenv", "ray", "verifiers"}
 """Extras that are installed apart from the others (`make test-integrations`), or not at all yet."""
 
 

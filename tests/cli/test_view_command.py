@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -57,8 +58,11 @@ def fetched(address: str, path: str) -> dict[str, object]:
 
 
 def refused(*words: str) -> str:
-    environment = os.environ | {"XDG_CACHE_HOME": "/dev/null"}  # nothing is written where nothing is served
-    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False, env=environment)
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"XDG_CACHE_HOME": cache}
+        done = subprocess.run(
+            [*COMMAND, *words], capture_output=True, text=True, check=False, env=environment
+        )
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
     return done.stderr

@@ -42,6 +42,6 @@ def test_a_stage_tells_whom_it_waits_for_until_it_goes_on(
         yield TurnCredit(episode_id="a#0", task_id="a", turn=0, critic="c", advantage=0.5)
 
     with open_output(tally.path, TurnCredit, "credit", {}, reporter) as log:
-        asyncio.run(fill(log, records(), tally, reporter, total=1))
+        asyncio.run(fill(log, records(), tally, reporter))
     assert reporter.heard[-2:] == ["no connection to http://host/v1, retrying", ""]
     assert tally.made == 1

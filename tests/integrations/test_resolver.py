@@ -9,7 +9,7 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 UV = shutil.which("uv")
 USERS = "browser,gym,hub,inspect,openenv,ray,serve,train,trl,view"
-"""Every extra that is not for working on sweetrl itself."""
+"""Every extra that is not for working on sweetrl itself, but `verifiers`, which excludes `openenv`."""
 
 pytestmark = pytest.mark.skipif(UV is None, reason="needs the program `uv`; run by `make test-integrations`")
 
@@ -24,6 +24,15 @@ def resolved(requirements: list[str], python: str = "3.11") -> subprocess.Comple
 def test_all_extras_of_users_install_together(python: str) -> None:
     ended = resolved([f"sweetrl[{USERS}] @ file://{CHECKOUT}"], python)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_verifiers_installs_with_the_light_extras() -> None:
+    ended = resolved([f"sweetrl[gym,hub,serve,verifiers,view] @ file://{CHECKOUT}"])
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_verifiers_and_openenv_exclude_each_other_as_documented() -> None:
+    assert resolved([f"sweetrl[openenv,verifiers] @ file://{CHECKOUT}"]).returncode != 0
 
 
 @pytest.mark.parametrize("peer", ["verifiers", "openai>=2", "openai<2", "vllm", "inspect-ai", "litellm"])

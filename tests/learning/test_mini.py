@@ -1,5 +1,6 @@
 """The tiny models that ship: how they are made."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 from sweetrl.domains.backend.mini_backend import make_tasks
 from sweetrl.domains.backend.mini_backend.corpus import VARIED, hold_dialogue
-from sweetrl.learning import mini
+from sweetrl.learning import mini, mini_corpora
 from sweetrl.learning.mini_tokenizers import TEMPLATE
 from sweetrl.learning.muon import Muon, orthogonal
 from sweetrl.learning.tokens import DialogueEncoder
@@ -23,9 +24,12 @@ from sweetrl.models.shipped import folder
 from sweetrl.types import Message, Role
 
 TINY = mini.Size(width=16, layers=1, inner=32, heads=2, steps=6, tasks=60, batch=8)
-TOKENIZER = mini.build_tokenizer(TINY)
-BPE = mini.build_tokenizer(mini.SIZES["mini-long"])
+TOKENIZER = mini_corpora.PROGRAMMING.tokenizer()
+BPE = mini_corpora.VARIED_PROGRAMMING.tokenizer()
+PAGES = mini_corpora.PAGES.tokenizer()
 TASKS = list(make_tasks("train", 20, seed=7))
+PAGE_TASKS = list(mini_corpora.PAGES.make_tasks("validation", 20, 7))
+PAGE_DIALOGUES = [mini_corpora.PAGES.dialogue(task, 0) for task in PAGE_TASKS]
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +40,7 @@ def _threads() -> None:
 # ---------------------------------------------------------------- tokenizer
 
 
-@pytest.mark.parametrize("tokenizer", [TOKENIZER, BPE], ids=["words", "bpe"])
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, BPE, PAGES], ids=["words", "bpe", "pages"])
 @settings(deadline=None)
 @given(text=st.text())
 def test_any_text_survives_the_tokenizer(tokenizer: Any, text: str) -> None:
@@ -51,7 +55,7 @@ def test_the_tokenizer_of_words_is_the_one_that_ships(tmp_path: Path) -> None:
 
 
 def test_the_same_dialogues_give_the_same_bpe() -> None:
-    again = mini.build_tokenizer(mini.SIZES["mini-long"])
+    again = mini_corpora.VARIED_PROGRAMMING.tokenizer()
     assert again.backend_tokenizer.to_str() == BPE.backend_tokenizer.to_str()
     assert len(BPE) == 1024
 
@@ -88,6 +92,28 @@ def test_words_and_lines_of_code_of_the_benchmark_are_single_tokens(text: str, p
     assert [TOKENIZER.decode([each]) for each in ids] == pieces
 
 
+def test_a_page_is_a_token_for_each_choice_and_one_for_what_is_between_two() -> None:
+    *shown, answer = [each.text for each in PAGE_DIALOGUES[0] if each.role is Role.ASSISTANT]
+    ids = PAGES(shown[0])["input_ids"]
+    pieces = [PAGES.decode([each]) for each in ids]
+    assert len(pieces) == 15
+    assert [re.split(r"[ -]", piece)[-1] for piece in pieces[1::2]][2:4] in (
+        [align, size] for align in ("left", "center", "right") for size in ("2xl", "4xl", "6xl")
+    )
+    assert PAGES.decode(ids) == shown[0]
+    assert len(PAGES(answer)["input_ids"]) == 16
+
+
+def test_dialogues_about_pages_with_the_reference_before_them_are_short() -> None:
+    encode = mini._encoder(PAGES, replace(TINY, corpus=mini_corpora.PAGES, with_reference=100))
+    assert max(len(encode(task, 0).ids) for task in PAGE_TASKS) < 300
+
+
+def test_words_of_the_designer_are_single_tokens() -> None:
+    ids = PAGES("The header should be light blue instead of red.")["input_ids"]
+    assert len(ids) == 10
+
+
 def test_the_template_leaves_out_instructions() -> None:
     chat = [{"role": "system", "content": "Obey."}, {"role": "user", "content": "Hello."}]
     assert TOKENIZER.apply_chat_template(chat, tokenize=False) == "<|user|>Hello.<|end|>"
@@ -100,7 +126,7 @@ def test_the_encoder_reads_a_dialogue_as_the_model_learnt_it(tokenizer: Any) -> 
         document = encode(task, number)
         opening = tokenizer.decode(document.ids[: document.ids.index(tokenizer.eos_token_id)])
         request = opening.removeprefix("<|user|>")
-        assert request in (task.request, mini._told(task))
+        assert request in (task.request, mini_corpora.PROGRAMMING.told(task))
         prompt = (
             DialogueEncoder(tokenizer, max_tokens=512)
             .candidates([Message(Role.USER, request)], ["x"], system="Obey.")
@@ -167,7 +193,7 @@ def test_every_batch_holds_short_and_long_dialogues() -> None:
 
 
 def test_a_seed_always_gives_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mini, "VOCABULARY_TASKS", 50)
+    monkeypatch.setattr(mini_corpora, "VOCABULARY_TASKS", 50)
     for name, seed in (("one", 3), ("two", 3), ("other", 4)):
         mini.build(TINY, tmp_path / name, name="tiny", seed=seed)
     one, two, other = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two", "other"))
@@ -207,7 +233,7 @@ def test_gradients_are_those_of_the_mean_over_the_whole_batch() -> None:
 def test_what_is_written_loads_like_any_model_and_has_learnt_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mini, "VOCABULARY_TASKS", 50)
+    monkeypatch.setattr(mini_corpora, "VOCABULARY_TASKS", 50)
     losses: list[float] = []
     size = replace(TINY, steps=40, batch=16)
     mini.build(size, tmp_path, name="tiny", observe=lambda progress: losses.append(progress.loss))
@@ -222,13 +248,27 @@ def test_what_is_written_loads_like_any_model_and_has_learnt_something(
 def test_a_model_with_bpe_is_trained_and_written_the_same_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mini, "VOCABULARY_TASKS", 50)
-    size = replace(TINY, vocabulary=400, habits=VARIED, with_reference=10)
+    monkeypatch.setattr(mini_corpora, "VOCABULARY_TASKS", 50)
+    corpus = replace(mini_corpora.VARIED_PROGRAMMING, vocabulary=400)
+    size = replace(TINY, corpus=corpus, with_reference=10)
     mini.build(size, tmp_path, name="tiny")
     assert AutoModelForCausalLM.from_pretrained(tmp_path).config.vocab_size == 400
     card = (tmp_path / "README.md").read_text()
     assert "a byte-level BPE tokenizer of 400" in card
     assert "10 per cent of the dialogues stand after the finished function" in card
+
+
+def test_a_model_of_pages_is_trained_and_written_the_same_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mini_corpora, "VOCABULARY_TASKS", 50)
+    losses: list[float] = []
+    size = replace(TINY, steps=40, batch=16, corpus=mini_corpora.PAGES)
+    mini.build(size, tmp_path, name="tiny", observe=lambda progress: losses.append(progress.loss))
+    assert losses[-1] < losses[0] - 0.1
+    card = (tmp_path / "README.md").read_text()
+    assert "about `mini-frontend-plain` tasks" in card
+    assert "40 per cent of the dialogues stand after the finished page" in card
 
 
 def test_the_model_for_long_answers_has_two_to_four_million_weights() -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -7,7 +9,7 @@ from sweetrl.domains import registry
 from sweetrl.domains.domain import Domain, Labels
 from sweetrl.domains.registry import find_domain
 from sweetrl.report import Run, compose, render
-from sweetrl.report.headline import headline
+from sweetrl.report.headline import headline, reward_measure
 
 
 def run(name, rewards, scorer="backend-module/1", **more):
@@ -122,3 +124,10 @@ def test_a_domain_says_what_its_reward_is_called_and_whether_it_is_a_share(grade
     assert "✗ grade: 4.50" in page.text
     assert "An agent writes essays." in page.one("header").text
     assert "grade: From 1 to 6." in page.text
+
+
+def test_a_reward_of_the_usual_name_is_in_per_cent_only_if_it_is_a_share(monkeypatch):
+    points = replace(find_domain("chat"), name="points", labels=Labels(share=False))
+    monkeypatch.setattr(registry, "_from_variable", lambda _: {"points": points})
+    assert not reward_measure("points-sum/1").percent
+    assert reward_measure("nobody-knows/1").percent

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from sweetrl.domains.logged import read_logged
 from sweetrl.errors import SweetError
-from sweetrl.types import Annotation
+from sweetrl.types import Annotation, TurnCredit
 from sweetrl.viewer.annotations import append_annotation
 from sweetrl.viewer.dialogues import Dialogue, find_dialogue
 from sweetrl.viewer.imports import with_imports
@@ -14,7 +15,7 @@ from sweetrl.viewer.index import Index
 from sweetrl.viewer.queries import Query, Reader, Row
 from sweetrl.viewer.secrets import Secrets
 from sweetrl.viewer.sources import Given, parse_words
-from viewer.stored_runs import write_run
+from viewer.stored_runs import write_records, write_run
 
 CHAT = {
     "messages": [
@@ -91,6 +92,18 @@ def test_annotations_stay_beside_the_file(tmp_path: Path) -> None:
     mark = Annotation(episode_id=row.id, task_id=row.task, turn=0, mark="helped")
     append_annotation(tmp_path, mark)
     assert shown(reader, row).annotations == (mark,)
+
+
+def test_the_credit_of_a_log_is_shown_with_it(tmp_path: Path) -> None:
+    log, credit = tmp_path / "log.jsonl", tmp_path / "credit.jsonl"
+    log.write_text((json.dumps(CHAT) + "\n") * 2)
+    last = read_logged(log)[-1].episode
+    judged = TurnCredit(episode_id=last.id, task_id=last.task_id, turn=1, critic="c", advantage=-0.5)
+    write_records(credit, [judged])
+    _, reader = opened(tmp_path, str(log), str(credit))
+    row, _ = reader.rows(Query(sort="hurt"))
+    assert (row.id, row.worst_turn, row.worst_advantage) == (last.id, 1, -0.5)
+    assert shown(reader, row).credit == (judged,)
 
 
 def test_a_log_that_has_changed_is_read_again(tmp_path: Path) -> None:

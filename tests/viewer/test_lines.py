@@ -1,7 +1,7 @@
 """Many lines decoded at once give the rows, places and losses that one at a time gives."""
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report.samples import credit, episode
@@ -13,6 +13,7 @@ ODD = [b"", b"  ", b"{", b"[]", b"\xff", b"null", EPISODE + EPISODE]
 
 
 @given(st.lists(st.sampled_from([EPISODE, EPISODE, EPISODE, SURROGATE, *ODD]), min_size=1, max_size=6))
+@settings(deadline=None)
 def test_lines_are_decoded_as_if_one_at_a_time(lines: list[bytes]) -> None:
     whole = b"".join(line + b"\n" for line in lines)
     found, lost = decode_lines("episode", whole, 1000)

@@ -1,4 +1,4 @@
-"""`sweetrl make-model`: tiny models of mini-backend, made from a seed."""
+"""`sweetrl make-model`: tiny models, made from a seed."""
 
 import time
 from dataclasses import replace
@@ -20,7 +20,7 @@ LINE_EVERY = 100
 
 
 def make_model(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="mini, mini-large or mini-long.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="mini, mini-large, mini-long or mini-page.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     *,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same weights.")] = 0,
@@ -41,8 +41,8 @@ def make_model(
 ) -> None:
     """Train a tiny language model on scripted dialogues.
 
-    It starts from random weights and learns mini-backend tasks. One thread computes it, so that the same machine gives
-    the same weights. Takes about half an hour.
+    It starts from random weights and learns mini-backend tasks, or plain pages (mini-page). One thread computes it, so
+    that the same machine gives the same weights. Takes about half an hour.
 
     Example:
         sweetrl make-model mini --steps 100 -o mini
@@ -54,7 +54,7 @@ def make_model(
     refuse_existing(output, replace=False)
     started = time.monotonic()
 
-    def observe(progress: Progress) -> None:
+    def observe(progress: "Progress") -> None:
         if not quiet and progress.step % LINE_EVERY == 0:
             left = (time.monotonic() - started) / progress.step * (progress.steps - progress.step)
             console.note(

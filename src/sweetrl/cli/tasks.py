@@ -77,7 +77,7 @@ def import_(
 @app.command()
 def make(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The generator: mini-backend or mini-frontend.")
+        str, typer.Argument(metavar="NAME", help="mini-backend, mini-frontend or mini-frontend-plain.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
     *,

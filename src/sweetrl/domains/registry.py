@@ -119,7 +119,7 @@ def _loaded(spec: str) -> Domain:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise UsageError(
             f"{spec}: cannot load this domain: {reason}; give MODULE:OBJECT of a package that is installed, or of a "
-            "module in a folder that PYTHONPATH names (PYTHONPATH=. for this one)"
+            "module in a folder that PYTHONPATH names (PYTHONPATH=. for this folder)"
         ) from error
     return _checked(found, spec)
 

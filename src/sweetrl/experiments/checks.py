@@ -136,7 +136,8 @@ class _Checker:
         if not Path(stored).exists():
             yield Problem(f"episodes: {stored}: no such file; leave out episodes to have some rolled out")
         elif tasks:
-            yield from _raised("episodes", lambda: deque(distinct_episodes(Path(stored), tasks), maxlen=0))
+            found = _raised("episodes", lambda: deque(distinct_episodes(Path(stored), tasks), maxlen=0))
+            yield from (Problem(f"{each.text}, or leave out episodes (--set episodes=)") for each in found)
 
     def _is_there(self, path: str) -> bool:
         return path in self._known.written or is_on_hub(path) or Path(path).exists()

@@ -105,6 +105,7 @@ class Benchmark:
         async with self._opening:
             if self._scorer is None:
                 self._scorer = await self._opened.enter_async_context(open_scorer(self.tasks))
+                self._opened.callback(setattr, self, "_scorer", None)  # closed; the next answer opens another
         verdict = await self._scorer.score(self.task(episode.task_id), episode)
         if verdict.reward is None:
             why = verdict.failure.message if verdict.failure else "the scorer gave no reason"

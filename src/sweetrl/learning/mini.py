@@ -1,9 +1,4 @@
-"""The tiny models: a tokenizer and a Llama, made from scratch from a seed.
-
-They learn to speak from the dialogues of `domains.backend.mini_backend.corpus` on training tasks alone. A part of the
-dialogues stands after its reference, as a critic will read it. In half of these the programmer has read it, too,
-and asks for what it settles: like larger models, the tiny ones shall be able to make use of a reference.
-"""
+"""The tiny models: a tokenizer and a Llama, made from scratch from a seed on the dialogues of `mini_corpora`."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -12,30 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 from torch.optim import AdamW, Optimizer
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM
 
-from sweetrl import prompts
-from sweetrl.domains.backend import mini_backend
-from sweetrl.domains.backend.domain import HERE
-from sweetrl.domains.backend.mini_backend.corpus import HABITS, KNOWING, VARIED, Habits, hold_dialogue
-from sweetrl.domains.registry import reference_text
-from sweetrl.learning.mini_tokenizers import AGENT, END, USER, bpe_tokenizer, word_tokenizer
+from sweetrl.learning.mini_corpora import PAGES, PROGRAMMING, VARIED_PROGRAMMING, Corpus
+from sweetrl.learning.mini_tokenizers import AGENT, END, USER
 from sweetrl.learning.muon import Muon
 from sweetrl.seeds import derive_seed
 from sweetrl.types import Message, Role, Task
 
-CRITIC_PROMPT = "privileged-mini"
-"""The shipped prompt that puts the reference before a dialogue."""
 CORPUS_SEED = 1000003
 """Keeps the tasks of the corpus apart from those that users draw with small seeds."""
-VOCABULARY_TASKS = 3000
 SHARE_KNOWING = 50
-"""Per cent of the dialogues after their reference in which the programmer has read it."""
+"""Per cent of the dialogues after their reference in which the agent has read it."""
 _IGNORED = -100
 SORTED_BATCHES = 25
 """Batches whose dialogues are sorted by length together, so that little is padded."""
@@ -62,10 +49,8 @@ class Size:
     context: int = 1024
     with_reference: int = 40
     """Per cent of the dialogues that stand after their reference."""
-    vocabulary: int | None = None
-    """Tokens of a byte-level BPE; None for a tokenizer of whole words and lines of code."""
-    habits: Habits = HABITS
-    """Of the programmer that it imitates."""
+    corpus: Corpus = PROGRAMMING
+    """What it learns to speak from."""
 
 
 SIZES = {
@@ -78,9 +63,9 @@ SIZES = {
         heads=6,
         steps=700,
         batch=16,
-        vocabulary=1024,
-        habits=VARIED,
+        corpus=VARIED_PROGRAMMING,
     ),
+    "mini-page": Size(width=128, layers=3, inner=256, heads=4, steps=1400, corpus=PAGES),
 }
 
 
@@ -109,7 +94,7 @@ def build(
     """
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    tokenizer = build_tokenizer(size)
+    tokenizer = size.corpus.tokenizer()
     model = LlamaForCausalLM(_config(size, tokenizer))  # type: ignore[no-untyped-call]
     batches = _batches(tokenizer, size, seed)
     optimisers = _optimisers(model, size)
@@ -125,6 +110,7 @@ def build(
 
 
 def _card(name: str, size: Size, seed: int, weights: int) -> str:
+    about = size.corpus.about.format(told=size.with_reference, knowing=SHARE_KNOWING)
     return f"""---
 license: apache-2.0
 library_name: transformers
@@ -132,56 +118,16 @@ pipeline_tag: text-generation
 ---
 # {name}
 
-A Llama of {weights:,} weights ({size.layers} layers of width {size.width}) and {_tokenizer_name(size)}, \
-trained from scratch on scripted dialogues about `mini-backend` tasks. It exists to make experiments with
+A Llama of {weights:,} weights ({size.layers} layers of width {size.width}) and {size.corpus.tokenizer_name}, \
+trained from scratch on scripted dialogues about `{size.corpus.benchmark}` tasks. It exists to make experiments with
 multi-turn agents possible on a laptop, and knows nothing else.
 
 - Made by `sweetrl make-model {name} --seed {seed}`: {size.steps:,} steps of {size.batch} dialogues.
-- Data: dialogues of a scripted, mediocre programmer on training tasks only. It asks about hints of the request or
-  about something else, and answers too early.
-  {size.with_reference} per cent of the dialogues stand after the finished function; in {SHARE_KNOWING} per cent of
-  these the programmer has read it and asks for just what it settles, in the others it ignores it.
-- Its chat template leaves out system messages.
-- It writes code only in the one way in which the benchmark writes it. Do not use it for anything real.
+- Data: {about} Do not use it for anything real.
 """
 
 
-def _tokenizer_name(size: Size) -> str:
-    if size.vocabulary is None:
-        return "a tokenizer of whole words and lines\nof code"
-    return f"a byte-level BPE tokenizer of {size.vocabulary:,}\ntokens"
-
-
-# ---------------------------------------------------------------- tokenizer
-
-
-def build_tokenizer(size: Size) -> PreTrainedTokenizerFast:
-    """The tokenizer of a model, made from dialogues on training tasks."""
-    if size.vocabulary is None:
-        return word_tokenizer(_vocabulary_texts())
-    return bpe_tokenizer(_spoken_texts(size.habits), size.vocabulary)
-
-
-def _vocabulary_texts() -> Iterator[str]:
-    for task in mini_backend.make_tasks("train", VOCABULARY_TASKS, seed=99):
-        yield from (message.text for message in hold_dialogue(task, 0))
-        yield _told(task)
-
-
-def _spoken_texts(habits: Habits) -> Iterator[str]:
-    """Requests, questions and replies, but no code: most words become one token, and code is spelled in pieces."""
-    for task in mini_backend.make_tasks("train", VOCABULARY_TASKS, seed=99):
-        *spoken, _ = hold_dialogue(task, 0, habits)
-        yield from (message.text for message in spoken)
-
-
 # ---------------------------------------------------------------- corpus
-
-
-def _told(task: Task) -> str:
-    """The request after the reference, as critics read it."""
-    secret = prompts.load(CRITIC_PROMPT, HERE).render(hidden_information=reference_text(task))
-    return f"{secret}\n\n{task.request}"
 
 
 @dataclass(frozen=True)
@@ -196,7 +142,7 @@ Batch = list[list[_Document]]
 
 
 def _batches(tokenizer: Any, size: Size, seed: int) -> Iterator[Batch]:
-    tasks = list(mini_backend.make_tasks("train", size.tasks, CORPUS_SEED))
+    tasks = list(size.corpus.make_tasks("train", size.tasks, CORPUS_SEED))
     encode = _encoder(tokenizer, size)
     passes = 0
     while True:
@@ -222,8 +168,6 @@ def _stratified(documents: list[_Document], part: int, rng: random.Random) -> It
 def _encoder(tokenizer: Any, size: Size) -> Callable[[Task, int], _Document]:
     known: dict[str, list[int]] = {}
     end = tokenizer.convert_tokens_to_ids(END)
-    wording = {"phrasings": size.habits.phrasings, "opener": size.habits.opener}
-    knowing = msgspec.structs.replace(KNOWING, **wording)
     openings = {
         Role.USER: tokenizer.convert_tokens_to_ids(USER),
         Role.ASSISTANT: tokenizer.convert_tokens_to_ids(AGENT),
@@ -238,12 +182,12 @@ def _encoder(tokenizer: Any, size: Size) -> Callable[[Task, int], _Document]:
     def encode(task: Task, number: int) -> _Document:
         told = derive_seed("told", task.id, number) % 100 < size.with_reference
         knows = told and derive_seed("knows", task.id, number) % 100 < SHARE_KNOWING
-        _, *rest = hold_dialogue(task, number, knowing if knows else size.habits)
-        ids = message_ids(Message(Role.USER, _told(task) if told else task.request))
+        _, *rest = size.corpus.dialogue(task, number, knows=knows)
+        ids = message_ids(Message(Role.USER, size.corpus.told(task) if told else task.request))
         targets = [_IGNORED] * len(ids)
         for message in rest:
             opening, *said = message_ids(message)
-            # Without the reference nobody can know what the colleague will say.
+            # Without the reference nobody can know what the collaborator will say.
             foretold = told or message.role is Role.ASSISTANT
             ids += [opening, *said]
             targets += [_IGNORED, *(said if foretold else [_IGNORED] * len(said))]

@@ -24,12 +24,19 @@ PIECES = r"\n    [^\n]+|def \w+\(\w+\):|I WANT TO ANSWER:\n| ?\w+| ?[^\s\w]+|\s+
 """What becomes one token of `word_tokenizer`. A line of code is one: thus an answer is not much longer than a
 question, and the mean over the tokens of a turn means the same for both."""
 
+_CHOICE = r"bg-(?!white\")[\w-]+ text-[\w-]+|(?<= text-)(?:left|center|right)|(?<=<h2 class=\"text-)\dxl"
+PAGE_PIECES = (
+    rf"{_CHOICE}|<html>(?:(?!{_CHOICE})[\s\S])+|(?<=\w)(?:\">| p[xy]?-\d| font-)(?:(?!{_CHOICE})[\s\S])+"
+    r"|I WANT TO ANSWER:\n| ?\w+| ?[^\s\w]+|\s+"
+)
+"""The same for plain pages: a choice is one token, and so is all that stands between two choices."""
 
-def word_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A token for every word and line of code of the texts, and one for every byte, so that nothing is unknown."""
+
+def word_tokenizer(texts: Iterable[str], pieces: str = PIECES) -> PreTrainedTokenizerFast:
+    """A token for every piece of the texts, and one for every byte, so that nothing is unknown."""
     split = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(PIECES), behavior="isolated"),
+            pre_tokenizers.Split(Regex(pieces), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )

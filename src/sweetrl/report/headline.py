@@ -3,6 +3,7 @@
 import random
 from collections.abc import Collection, Mapping, Sequence
 
+from sweetrl.domains.domain import Labels
 from sweetrl.domains.registry import domain_of_scorer
 from sweetrl.report.contents import MEASURES, Comparison, Measure, Method, TaskScore
 from sweetrl.report.scales import estimate_of
@@ -17,9 +18,7 @@ def by_success(scorer: str) -> bool:
 def reward_measure(scorer: str) -> Measure:
     """What reports call the reward of a scorer, and how they write it."""
     domain = domain_of_scorer(scorer)
-    if domain is None or domain.labels.reward == "reward":
-        return next(each for each in MEASURES if each.name == "reward")
-    labels = domain.labels
+    labels = Labels() if domain is None else domain.labels
     return Measure(labels.reward.replace(" ", "_"), labels.reward, labels.share, labels.meaning)
 
 

@@ -6,7 +6,6 @@ worst tear the last line. A torn line is skipped when the file is read.
 
 import fcntl
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -63,8 +62,3 @@ def read_annotations(path: Path) -> list[Annotation]:
         found.pop((annotation.id, annotation.author), None)
         found[annotation.id, annotation.author] = annotation
     return [each for each in found.values() if each.mark != "none"]
-
-
-def about_episode(annotations: Iterable[Annotation], episode: str) -> list[Annotation]:
-    """Those on the turns of one dialogue."""
-    return [each for each in annotations if each.episode_id == episode]

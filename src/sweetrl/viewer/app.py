@@ -16,6 +16,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from sweetrl.errors import SweetError, UsageError
+from sweetrl.experiments.layout import SCREENSHOTS
+from sweetrl.experiments.run_folder import read_picture
 from sweetrl.outputs import find_page
 from sweetrl.report.markup import element
 from sweetrl.report.pictures import png_size
@@ -154,7 +156,7 @@ class Viewer:
         """A screenshot: a PNG file of the run, named by its hash. Nothing else is ever sent from a folder."""
         run, name = required(request.query_params, ("of", "name"))
         known = self.reader.run_id(run)
-        png = None if known is None else Dialogue.picture_in(known[1], name)
+        png = None if known is None else read_picture(known[1] / SCREENSHOTS, name)
         if png is None or png_size(png) is None:
             raise NotThereError("there is no such picture")
         return Response(png, media_type="image/png", headers={"cache-control": "private, max-age=3600"})

@@ -19,7 +19,7 @@ from sweetrl.types import (
     TurnValues,
     Verdict,
 )
-from sweetrl.viewer.annotations import ANNOTATIONS, about_episode, read_annotations
+from sweetrl.viewer.annotations import ANNOTATIONS, read_annotations
 from sweetrl.viewer.queries import Reader
 
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
@@ -48,12 +48,7 @@ class Dialogue:
 
     def picture(self, name: str) -> bytes | None:
         """The PNG file of a content hash, where it was kept."""
-        return self.picture_in(self.folder, name)
-
-    @staticmethod
-    def picture_in(folder: Path, name: str) -> bytes | None:
-        """The same for any dialogue of a run."""
-        return read_picture(folder / SCREENSHOTS, name)
+        return read_picture(self.folder / SCREENSHOTS, name)
 
 
 def find_dialogue(reader: Reader, run: str, name: str) -> Dialogue | None:
@@ -67,7 +62,7 @@ def find_dialogue(reader: Reader, run: str, name: str) -> Dialogue | None:
     if episode is None:
         return None
     candidates = [each for each in records if isinstance(each, CandidateSet) and each.outputs]
-    marks = about_episode(read_annotations(folder / ANNOTATIONS), name)
+    marks = [each for each in read_annotations(folder / ANNOTATIONS) if each.episode_id == name]
     return Dialogue(
         run=run,
         folder=folder,

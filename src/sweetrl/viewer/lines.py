@@ -161,6 +161,9 @@ def decode_lines(kind: str, whole: bytes, start: int) -> tuple[Sequence[Line[Any
 
 
 def _decode_at_once(kind: str, whole: bytes, count: int) -> list[Any] | None:
+    # Inside of JSON no object follows another directly: if all lines meet so, each has at least one value.
+    if whole.count(b"}\n{") != count - 1 or not whole.startswith(b"{"):
+        return None
     try:
         rows = _DECODERS[kind].decode_lines(whole)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -9,6 +9,7 @@ from sweetrl.prompts import load
 from sweetrl.types import Message, Role
 
 HERE = "sweetrl.domains.frontend"
+PLAIN = "mini-frontend-plain"
 
 
 def _page(secret: FrontendSecret) -> str:
@@ -33,6 +34,7 @@ FRONTEND = Domain(
         single_turn=load("agent-frontend-single-turn", HERE),
         collaborator=load("collaborator-frontend", HERE),
         privileged=load("privileged-frontend", HERE),
+        more=(load("privileged-mini-page", HERE),),
     ),
     labels=Labels(
         task="An agent builds a web page from a description, shows drafts to a person who has the wanted page in view, "
@@ -53,7 +55,16 @@ FRONTEND = Domain(
         "designer": lazily(f"{HERE}.designer:open_designer"),
         "designer:quote": lazily(f"{HERE}.designer:open_quoting_designer"),
     },
-    generators={"mini-frontend": lazily(f"{HERE}.mini_frontend:make_tasks")},
+    agents={
+        "page-mediocre": lazily(f"{HERE}.plain_pages.builder:MediocreBuilder"),
+        "page-listening": lazily(f"{HERE}.plain_pages.builder:ListeningBuilder"),
+        "page-guessing": lazily(f"{HERE}.plain_pages.builder:GuessingBuilder"),
+    },
+    generators={
+        "mini-frontend": lazily(f"{HERE}.mini_frontend:make_tasks"),
+        PLAIN: lazily(f"{HERE}.plain_pages:make_tasks"),
+    },
+    turn_limits={PLAIN: 5},
     published_line=lazily("sweetrl.domains.colbench:published_line"),
     in_transcript=_without_page,
     collaborator_fields=_current_page,
@@ -64,4 +75,5 @@ FRONTEND = Domain(
         privileged_prompt=load("privileged-frontend-vision", HERE),
     ),
     leak_index=lazily("sweetrl.domains.leaks.detection:page_reference"),
+    oracles={PLAIN: lazily(f"{HERE}.plain_pages:right_choices")},
 )

@@ -7,7 +7,7 @@ Which split a design belongs to follows from its page alone: no page is in two s
 
 import html
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -108,20 +108,31 @@ class Design(Struct, frozen=True, kw_only=True):
 
 def make_tasks(split: str, count: int, seed: int = 0) -> Iterator[Task]:
     """`count` different tasks of a split; a greater `count` only adds to them."""
+    return tasks_of_designs(NAME, draw_design, split, count, seed)
+
+
+def tasks_of_designs(
+    name: str, draw: Callable[[random.Random], Design], split: str, count: int, seed: int
+) -> Iterator[Task]:
+    """Tasks of the generator `name`, whose designs `draw` draws."""
     if split not in SPLIT_SHARES:
-        raise UsageError(f"{NAME} has no split {split!r}; it has {', '.join(SPLIT_SHARES)}")
-    rng = random.Random(derive_seed(NAME, split, seed))  # noqa: S311  pages, no secrets
+        raise UsageError(f"{name} has no split {split!r}; it has {', '.join(SPLIT_SHARES)}")
+    rng = random.Random(derive_seed(name, split, seed))  # noqa: S311  pages, no secrets
     seen: set[str] = set()
     while len(seen) < count:
-        design = draw_design(rng)
+        design = draw(rng)
         page = page_of(design)
-        name = digest(page)
+        page_digest = digest(page)
         request = rng.choice(IDEAS).format(what=design.business.what, name=design.business.name)
-        if name in seen or split_of(page) != split:
+        if page_digest in seen or split_of(page) != split:
             continue
-        seen.add(name)
+        seen.add(page_digest)
         yield Task(
-            id=f"{NAME}-{name}", domain="frontend", split=split, request=request, secret=FrontendSecret(page)
+            id=f"{name}-{page_digest}",
+            domain="frontend",
+            split=split,
+            request=request,
+            secret=FrontendSecret(page),
         )
 
 

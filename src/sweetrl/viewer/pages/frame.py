@@ -1,7 +1,6 @@
 """What all pages share: head, navigation, switches, and addresses."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from urllib.parse import urlencode
 
@@ -18,15 +17,8 @@ KEYS = (
 )
 
 
-@dataclass(frozen=True)
-class Tab:
-    """An entry of the navigation."""
-
-    title: str
-    address: str
-
-
-TABS = (Tab("Dialogues", "/"), Tab("Metrics", "/metrics"))
+TABS = {"Dialogues": "/", "Metrics": "/metrics"}
+"""The navigation: titles and addresses."""
 
 
 def address(path: str, *pairs: tuple[str, object], **fields: object) -> str:
@@ -50,7 +42,7 @@ def page(title: str, *content: Markup | None, at: str = "", live: bool = False, 
     body = element(
         "body",
         element("a", "Skip to the content", href="#content", class_="skip"),
-        _header(at, TABS if tabs else ()),
+        _header(at, TABS if tabs else {}),
         element("main", *content, id="content", data_live=live),
         _keys(),
         element(
@@ -62,12 +54,10 @@ def page(title: str, *content: Markup | None, at: str = "", live: bool = False, 
     return "<!doctype html>\n" + element("html", head, body, lang="en", class_="viewer") + "\n"
 
 
-def _header(at: str, tabs: Sequence[Tab]) -> Markup:
+def _header(at: str, tabs: Mapping[str, str]) -> Markup:
     links = [
-        element(
-            "li", element("a", tab.title, href=tab.address, aria_current="page" if tab.title == at else None)
-        )
-        for tab in tabs
+        element("li", element("a", title, href=target, aria_current="page" if title == at else None))
+        for title, target in tabs.items()
     ]
     return element(
         "header",
