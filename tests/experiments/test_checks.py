@@ -19,6 +19,12 @@ from sweetrl.settings import load_recipe
 MINI = ["policy.model=hf:mini", "policy.learning_rate=1e-3"]
 
 
+@pytest.fixture(autouse=True)
+def _large_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found must not depend on what this machine has free."""
+    monkeypatch.setattr(checks.shutil, "disk_usage", lambda _: SimpleNamespace(free=10**15))
+
+
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     return write_recipe(tmp_path)

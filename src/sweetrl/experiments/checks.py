@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from sweetrl.browser.session import BrowserSession
+from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
 from sweetrl.domains.dialogues import distinct_episodes
 from sweetrl.domains.prompt_files import read_prompt
@@ -147,7 +149,11 @@ class _Checker:
         player = model_settings(self._recipe.collaborator)
 
         def refuse() -> None:
-            scripted_collaborator(player, find_domain(self._recipe.domain), tasks)
+            session = BrowserSession()
+            try:
+                scripted_collaborator(player, find_domain(self._recipe.domain), tasks, session)
+            finally:
+                run_in_background(session.close())
 
         if not any(task.domain != self._recipe.domain for task in tasks):
             yield from _raised("collaborator.model", refuse)
