@@ -23,6 +23,7 @@ from msgspec import NODEFAULT
 from sweetrl.browser import BrowserPool
 from sweetrl.browser.session import BrowserSession
 from sweetrl.candidates.credit import credit_turns
+from sweetrl.critics import type_of
 from sweetrl.critics.opening import open_with_models
 from sweetrl.dialogue.background import close_at_end, run_in_background
 from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
@@ -212,7 +213,7 @@ async def credit_logs_async(
         refuse_without_outcomes(found, Path(path), outcome_field)
         learned = await asyncio.to_thread(learn_credit, found, model, seed=seed)
         return CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads)
-    if isinstance(critic, str):
+    if isinstance(critic, str) and type_of(critic).needs_reference:
         refuse_without_references(found, Path(path), critic)
     labels = {each.episode.id: each.label for each in found}
     async with Models() as models:

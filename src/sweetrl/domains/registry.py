@@ -14,7 +14,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from sweetrl.domains.domain import Domain, Generator
-from sweetrl.errors import DataError, UsageError
+from sweetrl.errors import DataError, UsageError, one_line
 from sweetrl.prompts import Prompt
 from sweetrl.types import Task
 
@@ -116,7 +116,7 @@ def _loaded(spec: str) -> Domain:
     try:
         found = getattr(importlib.import_module(module), attribute)
     except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = f"{type(error).__name__}: {one_line(error)}"
         raise UsageError(
             f"{spec}: cannot load this domain: {reason}; give MODULE:OBJECT of a package that is installed, or of a "
             "module in a folder that PYTHONPATH names (PYTHONPATH=. for this folder)"

@@ -78,16 +78,24 @@ class CreditReport:
         return None if self.auc is None else self.auc.low is not None and self.auc.low > CHANCE
 
     @cached_property
+    def by_dialogue(self) -> dict[str, list[TurnCredit]]:
+        """The credit of each dialogue that has any, turn by turn, by the id of its episode."""
+        own: dict[str, list[TurnCredit]] = {}
+        for each in sorted(self.credit, key=lambda one: one.turn):
+            own.setdefault(each.episode_id, []).append(each)
+        return own
+
+    @cached_property
     def worst_turns(self) -> list[WorstTurn]:
         """Of each failed dialogue, the turn that hurt most, the worst first; of all where no outcome is known."""
         import numpy as np
 
         failed = [each for each in self.dialogues if each.success is False]
         known = any(each.success is not None for each in self.dialogues)
-        own: dict[str, list[tuple[float, int]]] = {}
-        for each in self.credit:
-            if each.advantage is not None:
-                own.setdefault(each.episode_id, []).append((each.advantage, each.turn))
+        own = {
+            name: [(each.advantage, each.turn) for each in turns if each.advantage is not None]
+            for name, turns in self.by_dialogue.items()
+        }
         everything = np.sort([advantage for turns in own.values() for advantage, _ in turns])
         found = [
             _worst(each, own[each.episode.id], everything)
@@ -156,7 +164,7 @@ def _worst(each: LoggedDialogue, turns: list[tuple[float, int]], everything: "Ar
 def find_habits(dialogues: Sequence[LoggedDialogue]) -> list[Habit]:
     """Phrases of the assistant that separate successes from failures, the clearest first."""
     import numpy as np
-    from scipy.stats import hypergeom  # type: ignore[import-untyped]
+    from scipy.stats import false_discovery_control, hypergeom  # type: ignore[import-untyped]
 
     known = [each for each in dialogues if each.success is not None]
     good = np.array([bool(each.success) for each in known], np.bool_)
@@ -166,7 +174,7 @@ def find_habits(dialogues: Sequence[LoggedDialogue]) -> list[Habit]:
     among_good, total = has[:, good].sum(1), has.sum(1)
     rest = (len(known), int(good.sum()), total)
     tails = np.minimum(hypergeom.cdf(among_good, *rest), hypergeom.sf(among_good - 1, *rest))
-    p = _corrected(np.minimum(1.0, 2 * tails))
+    p = false_discovery_control(np.minimum(1.0, 2 * tails))
     shares = among_good / good.sum(), (total - among_good) / (~good).sum()
     order = sorted(np.flatnonzero(p < SURE).tolist(), key=lambda at: (p[at], names[at]))
     return [
@@ -200,17 +208,6 @@ def _phrases(dialogues: Sequence[LoggedDialogue]) -> list[set[str]]:
                 own |= {" ".join(words[at : at + length]) for at in range(len(words) - length + 1)}
         found.append(own)
     return found
-
-
-def _corrected(p: "Array") -> "Array":
-    """By Benjamini and Hochberg."""
-    import numpy as np
-
-    order = np.argsort(p)
-    scaled = p[order] * len(p) / np.arange(1, len(p) + 1)
-    corrected = np.empty_like(p)
-    corrected[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
-    return corrected
 
 
 def _without_parts(order: Sequence[int], names: Sequence[str], has: "Array") -> list[int]:

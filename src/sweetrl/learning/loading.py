@@ -18,7 +18,7 @@ from transformers import (
 )
 from transformers.distributed.configuration_utils import DistributedConfig
 
-from sweetrl.errors import UsageError
+from sweetrl.errors import UsageError, first_line
 from sweetrl.learning.algorithms import algorithm_of
 from sweetrl.learning.heads import SCORE_HEAD, add_score_head, save_score_head
 from sweetrl.learning.settings import LoraSettings, Precision, TrainingSettings
@@ -187,6 +187,5 @@ def _without_adapters(settings: TrainingSettings) -> TrainingSettings:
 
 
 def _unloadable(path: str, error: Exception, *, vision: bool = False) -> UsageError:
-    reason = str(error).strip().split("\n", maxsplit=1)[0]
     kind = "vision-language" if vision else "causal language"
-    return UsageError(f"{path}: cannot load a {kind} model from there: {reason}")
+    return UsageError(f"{path}: cannot load a {kind} model from there: {first_line(error)}")

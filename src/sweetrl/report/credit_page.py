@@ -9,7 +9,6 @@ from sweetrl.evaluation.turning_points import CreditReport, WorstTurn
 from sweetrl.records import unreadable
 from sweetrl.report.contents import Example, Provenance, ReportContents, Table
 from sweetrl.report.page import render
-from sweetrl.types import TurnCredit
 
 TITLE = "Which turn broke the conversation"
 DIALOGUES = 60
@@ -84,9 +83,6 @@ def _habits(report: CreditReport) -> Table:
 
 def _examples(report: CreditReport) -> Iterator[Example]:
     """The dialogues with a worst turn in that order, then the others."""
-    credit: dict[str, list[TurnCredit]] = {}
-    for each in report.credit:
-        credit.setdefault(each.episode_id, []).append(each)
     place = {each.episode_id: at for at, each in enumerate(report.worst_turns)}
     ordered = sorted(report.dialogues, key=lambda each: place.get(each.episode.id, len(place)))
     for dialogue in ordered:
@@ -94,6 +90,6 @@ def _examples(report: CreditReport) -> Iterator[Example]:
             method=dialogue.label,
             episode=dialogue.episode,
             verdict=dialogue.verdict,
-            credit=tuple(sorted(credit.get(dialogue.episode.id, []), key=lambda one: one.turn)),
+            credit=tuple(report.by_dialogue.get(dialogue.episode.id, ())),
             reference=reference_text(dialogue.task) or None,
         )
