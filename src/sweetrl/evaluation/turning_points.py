@@ -5,15 +5,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from sweetrl.domains.logged import LoggedDialogue
 from sweetrl.types import Metric, TurnCredit
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 CHANCE = 0.5
 SURE = 0.05
@@ -88,8 +87,6 @@ class CreditReport:
     @cached_property
     def worst_turns(self) -> list[WorstTurn]:
         """Of each failed dialogue, the turn that hurt most, the worst first; of all where no outcome is known."""
-        import numpy as np
-
         failed = [each for each in self.dialogues if each.success is False]
         known = any(each.success is not None for each in self.dialogues)
         own = {
@@ -143,7 +140,7 @@ class CreditReport:
             )
 
 
-def _worst(each: LoggedDialogue, turns: list[tuple[float, int]], everything: "Array") -> WorstTurn:
+def _worst(each: LoggedDialogue, turns: list[tuple[float, int]], everything: Array) -> WorstTurn:
     advantage, turn = min(turns)
     lower = int(everything.searchsorted(advantage))
     return WorstTurn(
@@ -163,7 +160,6 @@ def _worst(each: LoggedDialogue, turns: list[tuple[float, int]], everything: "Ar
 
 def find_habits(dialogues: Sequence[LoggedDialogue]) -> list[Habit]:
     """Phrases of the assistant that separate successes from failures, the clearest first."""
-    import numpy as np
     from scipy.stats import false_discovery_control, hypergeom  # type: ignore[import-untyped]
 
     known = [each for each in dialogues if each.success is not None]
@@ -183,10 +179,8 @@ def find_habits(dialogues: Sequence[LoggedDialogue]) -> list[Habit]:
     ]
 
 
-def _patterns(phrases: Sequence[set[str]]) -> "tuple[list[str], Array]":
+def _patterns(phrases: Sequence[set[str]]) -> tuple[list[str], Array]:
     """The phrases that some dialogues have and some have not, and which; of several that the same have, the longest."""
-    import numpy as np
-
     counts = Counter(name for own in phrases for name in own)
     several = [
         name for name, count in counts.items() if RARE * len(phrases) <= count <= (1 - RARE) * len(phrases)
@@ -210,7 +204,7 @@ def _phrases(dialogues: Sequence[LoggedDialogue]) -> list[set[str]]:
     return found
 
 
-def _without_parts(order: Sequence[int], names: Sequence[str], has: "Array") -> list[int]:
+def _without_parts(order: Sequence[int], names: Sequence[str], has: Array) -> list[int]:
     """Without phrases that share a word with one before them and say hardly anything else."""
     kept: list[int] = []
     for at in order:

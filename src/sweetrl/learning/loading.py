@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import (
@@ -181,8 +182,6 @@ def read_weights(folder: Path, *, vision: bool = False) -> dict[str, Tensor]:
 
 
 def _without_adapters(settings: TrainingSettings) -> TrainingSettings:
-    from msgspec.structs import replace
-
     return replace(settings, lora=None, precision=Precision.FLOAT32)
 
 
