@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from sweetrl.domains.domain import Domain, Generator
+from sweetrl.domains.domain import Domain, Generator, Labels
 from sweetrl.errors import DataError, UsageError, one_line
 from sweetrl.prompts import Prompt
 from sweetrl.types import Task
@@ -175,6 +175,12 @@ def domain_of_scorer(scorer: str) -> Domain | None:
     """Whose scorer this is, by its name; None where that says nothing."""
     of = [name for name in names() if scorer.startswith(f"{name}-")]
     return find_domain(max(of, key=len)) if of else None
+
+
+def labels_of_scorer(scorer: str) -> Labels:
+    """What the domain of a scorer calls things; general words where that is not known."""
+    domain = domain_of_scorer(scorer)
+    return Labels() if domain is None else domain.labels
 
 
 def reference_text(task: Task) -> str:

@@ -9,6 +9,7 @@ from sweetrl.evaluation.turning_points import CreditReport, WorstTurn
 from sweetrl.records import unreadable
 from sweetrl.report.contents import Example, Provenance, ReportContents, Table
 from sweetrl.report.page import render
+from sweetrl.report.scales import advantage_text
 
 TITLE = "Which turn broke the conversation"
 DIALOGUES = 60
@@ -39,11 +40,6 @@ def refuse_foreign(page: Path) -> None:
         raise unreadable(page, error) from error
 
 
-def points(advantage: float) -> str:
-    """An advantage as people read it."""
-    return f"{advantage:+.3f}".replace("-", "−")
-
-
 def believed(worst: WorstTurn, turns: int) -> str:
     """Why a turn is named: its place among all turns."""
     return f"rank {worst.rank} of {turns}, lower than {worst.lower_than:.0%}"
@@ -59,7 +55,7 @@ def _worst(report: CreditReport) -> Table:
             (
                 each.dialogue,
                 f"{each.number} of {each.turns}",
-                points(each.advantage),
+                advantage_text(each.advantage),
                 believed(each, turns),
                 each.said,
             )
