@@ -230,9 +230,10 @@ def test_a_perfect_programmer_would_solve_nearly_all_tasks() -> None:
 
 def test_the_programmer_whom_the_larger_model_imitates_succeeds_twice_as_often() -> None:
     def solved(habits: Habits) -> int:
-        return sum(hold_dialogue(task, 0, habits)[-1].text.endswith(reference(task)) for task in TASKS)
+        dialogues = [(task, hold_dialogue(task, seed, habits)) for task in TASKS for seed in range(10)]
+        return sum(said[-1].text.endswith(reference(task)) for task, said in dialogues)
 
-    assert solved(ABLE) > 1.7 * solved(HABITS)
+    assert solved(ABLE) > 1.8 * solved(HABITS)
 
 
 def test_what_was_told_can_be_written_down_exactly() -> None:
