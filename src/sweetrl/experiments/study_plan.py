@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from sweetrl.critics import type_of
 from sweetrl.errors import ConfigError, UsageError
 from sweetrl.experiments.pipeline import (
     UNTRAINED,
@@ -375,4 +376,4 @@ def _values_of(ranked: Path) -> Path:
 
 def _told(critic: StudyCritic) -> str | None:
     """The prompt of a critic without training; the folder of a trained one has it."""
-    return critic.prompt if critic.use is not None and critic.use.startswith("zero:") else None
+    return critic.prompt if critic.use is not None and "prompt" in type_of(critic.use).takes else None
