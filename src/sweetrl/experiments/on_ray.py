@@ -17,7 +17,7 @@ from sweetrl import interrupts
 from sweetrl.errors import UsageError, needs_extra
 from sweetrl.experiments.local import LocalExecutor
 from sweetrl.experiments.pipeline import Stage
-from sweetrl.experiments.processes import Child
+from sweetrl.experiments.processes import Child, die_with_parent
 from sweetrl.experiments.sharding import LOST, loads_model
 from sweetrl.experiments.warm_workers import Command, environment
 from sweetrl.sandbox import keep_warm
@@ -109,6 +109,7 @@ def _perform(
     command: Command, arguments: tuple[str, ...], folder: Path, log: Path, variables: Mapping[str, str]
 ) -> int:
     """What a worker does. It is used again: for the next shard, sandboxes are warm."""
+    die_with_parent()  # Ray lets a worker live on without its raylet
     os.chdir(folder)
     keep_warm()
     with (
