@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from sweetrl.errors import suggestion
-from sweetrl.settings.recipes import EstimateSettings, RankedDrawSettings
+from sweetrl.settings.recipes import EstimateSettings, ExecutionSettings, RankedDrawSettings
 from sweetrl.settings.schema import Name, Positive, Section
 from sweetrl.settings.stages import (
     AgentSettings,
@@ -133,7 +133,7 @@ class CreditSettings(PartSettings, frozen=True, kw_only=True):
     critics: tuple[Name, ...]
 
 
-class Study(Section, frozen=True, kw_only=True):
+class Study(ExecutionSettings, frozen=True, kw_only=True):
     """Several methods and seeds on shared data."""
 
     output: Name
