@@ -73,7 +73,7 @@ def run(
         sweetrl run recipes/laptop.toml --set critic.max_steps=20
     """
     experiment = load_experiment(recipe, changes or [], console.note)
-    asked = Asked(jobs=jobs, allow_failures=allow_failures, quiet=quiet)
+    asked = Asked(jobs=jobs, allow_failures=allow_failures, quiet=quiet, execution=experiment)
     if isinstance(experiment, Study):
         if report_only:
             _report_study(experiment, json=json, quiet=quiet)

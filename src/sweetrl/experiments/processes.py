@@ -46,6 +46,13 @@ def start(
     )
 
 
+def die_with_parent() -> None:
+    """End this process when the one that started it ends; programs that it runs in turn die with it."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 def _dying_with(parent: int) -> Callable[[], None]:
     libc = ctypes.CDLL(None)  # before the fork, after which little is allowed
 
