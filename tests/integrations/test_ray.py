@@ -141,7 +141,16 @@ def scoring(folder: Path) -> tuple[str, ...]:
 
 
 def dialogues(folder: Path) -> tuple[str, ...]:
-    sides = ("--agent", "scripted:curious", "--collaborator", "colleague", "--attempts", "2", "--concurrency", "1")
+    sides = (
+        "--agent",
+        "scripted:curious",
+        "--collaborator",
+        "colleague",
+        "--attempts",
+        "2",
+        "--concurrency",
+        "1",
+    )
     return ("rollout", "--tasks", f"{folder}/tasks.jsonl", *sides, "-o")
 
 
