@@ -118,7 +118,7 @@ class _Report:
         return replace(run, label=self._results.methods[evaluated.name].label)
 
     def _over_seeds(self, method: Method) -> Method:
-        """The figures and counts of all seeds; who won which task is that of the first."""
+        """The metrics and counts of all seeds; who won which task is that of the first."""
         names = {"reward": reward_measure(method.scorer).name}
         result = self._results.methods[method.name]
         found = (

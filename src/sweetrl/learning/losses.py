@@ -41,7 +41,7 @@ def nll(logprobs: Tensor, counts: Tensor) -> Tensor:
 
 
 def value_bce(logits: Tensor, success: Tensor) -> Tensor:
-    """How badly the value head foretells the success of the dialogue, at each turn."""
+    """How badly the value head predicts the success of the dialogue, at each turn."""
     return binary_cross_entropy_with_logits(logits, success.to(logits.dtype), reduction="none")
 
 
