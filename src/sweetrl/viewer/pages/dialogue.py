@@ -8,6 +8,7 @@ from sweetrl.report.dialogues import (
     agent_turn,
     collaborator_reply,
     failure_text,
+    labels_of,
     outcome,
     verdict_details,
 )
@@ -211,8 +212,9 @@ def _scored(verdict: Verdict, *, show_hidden: bool) -> Markup:
 
 def _counted(verdict: Verdict) -> str:
     passed = sum(check.outcome is Outcome.PASSED for check in verdict.checks)
-    counted = f"{passed} of {len(verdict.checks)} hidden checks passed, " if verdict.checks else ""
-    return f"{counted}reward {verdict.reward:.3f} by {excerpt(verdict.scorer, 60)}"
+    counted = f"{passed} of {len(verdict.checks)} {labels_of(verdict).checks}, " if verdict.checks else ""
+    earned = "unscored" if verdict.reward is None else f"reward {verdict.reward:.3f}"
+    return f"{counted}{earned} by {excerpt(verdict.scorer, 60)}"
 
 
 def _others(dialogue: Dialogue, around: Around) -> Markup | None:
