@@ -1,6 +1,4 @@
-"""The folder of a run that a stranger sent: nothing in it hangs the viewer, stops it, leads out of the folder or
-onto the network.
-"""
+"""The run folder of a stranger: nothing in it hangs the viewer, stops it, leads out of the folder or to the network."""
 
 import http.client
 import json

@@ -278,7 +278,9 @@ def _answered(answer: Callable[[Request], Response], request: Request) -> Respon
 def _failure(request: Request, reason: str, status: int) -> Response:
     if request.url.path.startswith("/api/"):
         return answer_json({"error": reason}, status)
-    return HTMLResponse(page("Not shown", element("p", reason, class_="empty")), status)
+    back = element("p", element("a", "All dialogues", href="/"))
+    said = element("p", f"{reason[:1].upper()}{reason[1:]}.")
+    return HTMLResponse(page("Not shown", element("div", said, back, class_="empty")), status)
 
 
 async def _refused(request: Request, error: Any) -> Response:
