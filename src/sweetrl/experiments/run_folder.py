@@ -5,15 +5,15 @@ there and those of the trained policy in `evaluation/`, which is what a report i
 folder itself or one below, have their log.
 """
 
-import math
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -43,6 +43,8 @@ LOG, CARD = "log.jsonl", "sweetrl.json"
 """Files of a trained model; `learning` defines them, and is too heavy to import."""
 LEAKS, EXCUSED = "leaking_dialogues", "excused_replies"
 """Metrics of fairness that a report shows, the second one where it is not zero."""
+LARGEST_PICTURE = 32 << 20
+"""Bytes of a screenshot that is read."""
 _HASH = re.compile("[0-9a-f]{16,128}")
 _FACTS = ("method", "kind", "learning_rate", "beta", "nll", "batch_size", "epochs", "seed")
 
@@ -209,9 +211,11 @@ def read_metrics(path: Path) -> tuple[Metric, ...]:
 
 
 def read_picture(folder: Path, name: str) -> bytes | None:
-    """A kept picture; names that are no hashes could lead out of the folder."""
+    """A kept picture, if it has a sensible size; names that are no hashes could lead out of the folder."""
     path = folder / f"{name}.png"
-    return path.read_bytes() if _HASH.fullmatch(name) and path.is_file() else None
+    if not _HASH.fullmatch(name) or not path.is_file() or path.stat().st_size > LARGEST_PICTURE:
+        return None
+    return path.read_bytes()
 
 
 def read_log(path: Path) -> dict[str, tuple[tuple[float, float], ...]]:
@@ -221,14 +225,20 @@ def read_log(path: Path) -> dict[str, tuple[tuple[float, float], ...]]:
     for number, line in read_lines(path):
         try:
             entry = decode.decode(line)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(f"not a line of a training log: {error}", path=path, line=number) from None
         # The last line of a log sums up the run.
-        if isinstance(step := entry.get("step"), int) and "train_runtime" not in entry:
+        step = entry.get("step")
+        if _is_plotted(step) and "train_runtime" not in entry:
             for name, value in entry.items():
-                if name not in ("step", "epoch") and isinstance(value, int | float) and math.isfinite(value):
+                if name not in ("step", "epoch") and _is_plotted(value):
                     curves.setdefault(name, []).append((step, float(value)))
     return {name: tuple(points) for name, points in curves.items()}
+
+
+def _is_plotted(value: object) -> TypeGuard[float]:
+    """Whether a metric is a number that a curve can have."""
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
 
 
 # ---------------------------------------------------------------- cards
