@@ -86,7 +86,7 @@ def writer_of(path: Path) -> int | None:
         with contextlib.suppress(OSError):
             if int(process.name) != os.getpid() and b"ray::" in (process / "cmdline").read_bytes():
                 for descriptor in (process / "fd").iterdir():
-                    if os.readlink(descriptor) == str(path):
+                    if str(descriptor.readlink()) == str(path):
                         return int(process.name)
     return None
 
