@@ -283,7 +283,9 @@ main()
 
 
 def test_an_interrupt_while_the_command_is_loaded_leaves_no_traceback():
-    done = subprocess.run([sys.executable, "-c", LOADING, "--help"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING, "--help"], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
