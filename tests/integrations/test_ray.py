@@ -86,7 +86,7 @@ def writer_of(path: Path) -> int | None:
         with contextlib.suppress(OSError):
             if int(process.name) != os.getpid() and b"ray::" in (process / "cmdline").read_bytes():
                 for descriptor in (process / "fd").iterdir():
-                    if os.readlink(descriptor) == str(path):
+                    if descriptor.readlink() == path:
                         return int(process.name)
     return None
 
@@ -141,7 +141,16 @@ def scoring(folder: Path) -> tuple[str, ...]:
 
 
 def dialogues(folder: Path) -> tuple[str, ...]:
-    sides = ("--agent", "scripted:curious", "--collaborator", "colleague", "--attempts", "2", "--concurrency", "1")
+    sides = (
+        "--agent",
+        "scripted:curious",
+        "--collaborator",
+        "colleague",
+        "--attempts",
+        "2",
+        "--concurrency",
+        "1",
+    )
     return ("rollout", "--tasks", f"{folder}/tasks.jsonl", *sides, "-o")
 
 
