@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
+from rich.table import Column
 
 from sweetrl import interrupts
 from sweetrl.cli import console, live, main
@@ -31,9 +33,6 @@ from sweetrl.experiments.pipeline import Stage
 from sweetrl.experiments.runner import RunFailedError, Runner, ending
 from sweetrl.experiments.time_left import Clock, kind_of
 from sweetrl.settings import ExecutionSettings, Recipe, ServerSettings
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
 
 LAST_WORDS = 20
 """Lines of a stage that failed which are shown."""
@@ -183,9 +182,6 @@ class Screen(Lines):
         if self._quiet or not sys.stderr.isatty():
             yield
             return
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-        from rich.table import Column
-
         # One line for each stage, whatever the width: the words give way, and never wrap.
         width = max(8, min(24, console.messages().width // 6))
         words = Column(ratio=1, no_wrap=True, overflow="ellipsis")
@@ -246,7 +242,7 @@ class Screen(Lines):
 class _Bars:
     """A bar for all, and below it one for each stage that runs."""
 
-    def __init__(self, bars: "Progress") -> None:
+    def __init__(self, bars: Progress) -> None:
         self._bars = bars
         self._whole = bars.add_task("", total=1.0)
         self._stages: dict[int, TaskID] = {}

@@ -1,5 +1,6 @@
 """Programs that a command starts and that must not outlive it, however it ends."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -53,8 +54,6 @@ def die_with_parent() -> None:
 
 
 def _dying_with(parent: int) -> Callable[[], None]:
-    import ctypes
-
     libc = ctypes.CDLL(None)  # before the fork, after which little is allowed
 
     def prepare() -> None:
