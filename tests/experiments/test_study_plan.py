@@ -229,7 +229,7 @@ def test_a_single_turn_has_no_collaborator_to_guard(tmp_path: Path) -> None:
     assert "--guard" not in words(planned, "seed-0/evaluations/alone")
 
 
-def test_the_price_of_turns_holds_for_what_is_learnt_from_and_for_evaluations(tmp_path: Path) -> None:
+def test_the_price_of_turns_holds_for_what_is_learned_from_and_for_evaluations(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(STUDY.format(output=tmp_path / "run"))
     planned = plan(load_study(path, ["scoring.turn_cost=0.05"]))
@@ -284,12 +284,16 @@ def test_a_method_that_starts_from_another_waits_for_its_policy_everywhere(tmp_p
     assert "seed-0/sizes/1/evaluations/rft" not in names
 
 
-def test_another_model_learns_from_the_agent_s_dialogues_and_draws_its_own_candidates(planned: Plan) -> None:
+def test_another_model_learns_from_the_agent_s_dialogues_with_its_own_critic_and_candidates(
+    planned: Plan,
+) -> None:
     name = "seed-0/off_policy"
     assert option(planned, f"{name}/policies/dpo", "--model") == "mini-large"
     assert option(planned, f"{name}/policies/dpo", "--episodes").endswith("seed-0/episodes.jsonl")
     assert option(planned, f"{name}/candidates", "--agent") == "mini-large"
-    assert option(planned, f"{name}/ranked/sweet", "--critic").endswith("seed-0/critics/sweet")
+    assert option(planned, f"{name}/critics/sweet", "--model") == "mini-large"
+    assert option(planned, f"{name}/critics/sweet", "--pairs").endswith("seed-0/pairs.jsonl")
+    assert option(planned, f"{name}/ranked/sweet", "--critic").endswith("off_policy/critics/sweet")
     assert option(planned, f"{name}/evaluations/base", "--agent") == "mini-large"
 
 

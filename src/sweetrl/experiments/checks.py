@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sweetrl.browser.session import BrowserSession
+from sweetrl.critics import FOLDER, type_of
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
 from sweetrl.domains.dialogues import distinct_episodes
@@ -40,7 +41,7 @@ ENDPOINT_SECONDS = 5.0
 """How long an endpoint has to answer."""
 LEAST_FREE = GIB
 """Bytes that a run needs on its disk, whatever it trains."""
-PACKAGES = {"train": "torch", "serve": "aiohttp", "browser": "playwright"}
+PACKAGES = {"train": "torch", "serve": "aiohttp", "browser": "playwright", "ray": "ray"}
 """A package of each extra that stages may need."""
 FAR = 30.0
 """A learning rate that differs by this factor from what is usual is worth a look; for adapters by ten times that."""
@@ -189,13 +190,13 @@ class _Checker:
             yield from self._of_critic(recipe.candidates.critic)
 
     def _of_critic(self, name: str) -> Iterator[Problem]:
-        key, kind, rest = "candidates.critic", *name.partition(":")[::2]
-        if kind in ("judge", "zero"):
-            yield from self._of_model(key, rest)
-        elif name.startswith(VALUES) or kind in ("scripted", "length"):
+        key, kind, rest = "candidates.critic", type_of(name), name.partition(":")[2]
+        if name.startswith(VALUES):
             return
-        else:
-            folder = rest if kind in ("value", "hf") else name
+        if kind.argument == "model":
+            yield from self._of_model(key, rest)
+        elif kind.argument == "folder":
+            folder = name.removeprefix("hf:") if kind is FOLDER else rest
             if not self._is_there(folder):
                 yield Problem(f"{key}: {folder}: no such folder of a critic")
 
@@ -281,6 +282,7 @@ class _Checker:
         remote = [name for name in names if "openai:" in name]
         needed = {"train": bool(self._trained) or any("hf:" in name or name == "mini" for name in names)}
         needed["serve"] = bool(remote)
+        needed["ray"] = recipe.executor == "ray"
         needed["browser"] = find_domain(recipe.domain).pictures is not None
         for extra, wanted in needed.items():
             if wanted and importlib.util.find_spec(PACKAGES[extra]) is None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from sweetrl.errors import DataError, UsageError, needs_extra
-from sweetrl.records import card_path, read_card, read_lines
+from sweetrl.errors import DataError, UsageError, first_line, needs_extra
+from sweetrl.experiments.layout import METRICS
+from sweetrl.records import card_path, read_card, read_json, read_lines
 from sweetrl.types import RunMetrics
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ RESULTS = ".eval_results/sweetrl.yaml"
 MODEL_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "merges.txt", "vocab.txt", "log.jsonl", CARD)
 """Those at the top of a trained model's folder; checkpoints are in folders below it."""
 RECORD_FILES = ("*.jsonl", "*.run.json", "metrics.json", "results.json", "results.md", "report.html")
-METRICS = "metrics.json"
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def publish(publication: Publication, *, private: bool) -> str:
     try:
         return _send(HfApi(library_name="sweetrl"), publication, private=private)
     except (HfHubHTTPError, LocalTokenNotFoundError, OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        reason = first_line(error).rstrip(".")
         raise UsageError(
             f"{publication.repository}: the hub says: {reason}; log in with `hf auth login`"
         ) from error
@@ -123,10 +123,7 @@ def _results_yaml(folder: Path, benchmark: str) -> bytes:
     """The success of a scored run in the hub's format of evaluation results."""
     with needs_extra("results for the hub", "hub"):
         from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
-    try:
-        metrics = msgspec.json.decode((folder / METRICS).read_bytes(), type=RunMetrics)
-    except (OSError, msgspec.DecodeError) as error:
-        raise DataError(f"no metrics of a scored run: {error}", path=folder / METRICS) from error
+    metrics = read_json(folder / METRICS, RunMetrics, "the metrics of a scored run")
     success = metrics.metrics["success"]
     if success.value is None:
         raise DataError("has no success to tell: nothing was scored", path=folder / METRICS)

@@ -8,9 +8,10 @@ folder itself or one below, have their log.
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeGuard, TypeVar
 
@@ -27,13 +28,13 @@ from sweetrl.records import (
     card_path,
     is_merged_shard,
     read_card,
+    read_json,
     read_lines,
     read_records,
-    unreadable,
 )
 from sweetrl.report.contents import Provenance, Training
 from sweetrl.report.runs import Run
-from sweetrl.types import Episode, Metric, RunMetrics, Task, TurnCredit, Verdict
+from sweetrl.types import Metric, RunMetrics, Task, TurnCredit, Verdict
 
 T = TypeVar("T")
 
@@ -48,25 +49,14 @@ _HASH = re.compile("[0-9a-f]{16,128}")
 _FACTS = ("method", "kind", "learning_rate", "beta", "nll", "batch_size", "epochs", "seed")
 
 
-class _Records(Generic[T]):
+class _Anew(Generic[T]):
     """The records of a file, read anew each time."""
 
-    def __init__(self, path: Path, record_type: type[T]) -> None:
-        self._path = path
-        self._type = record_type
+    def __init__(self, read: Callable[[], Iterator[T]]) -> None:
+        self._read = read
 
     def __iter__(self) -> Iterator[T]:
-        return read_records(self._path, self._type)
-
-
-class _Dialogues:
-    """The dialogues of a file in either format, read anew each time."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __iter__(self) -> Iterator[Episode]:
-        return distinct_episodes(self._path)
+        return self._read()
 
 
 def open_runs(words: Sequence[str]) -> "list[RunFolder]":
@@ -138,10 +128,10 @@ class RunFolder:
         credit = folder / CREDIT
         return Run(
             name=self.title,
-            episodes=_Dialogues(folder / EPISODES),
-            verdicts=_Records(folder / VERDICTS, Verdict),
+            episodes=_Anew(partial(distinct_episodes, folder / EPISODES)),
+            verdicts=_Anew(partial(read_records, folder / VERDICTS, Verdict)),
             metrics=read_metrics(folder / METRICS),
-            credit=_Records(credit, TurnCredit) if credit.is_file() else (),
+            credit=_Anew(partial(read_records, credit, TurnCredit)) if credit.is_file() else (),
             tasks=tasks,
             turn_limit=_turn_limit(folder / EPISODES),
             picture=lambda name: read_picture(folder / SCREENSHOTS, name),
@@ -153,7 +143,7 @@ class RunFolder:
         """The logs of the models that were trained here."""
         for folder in self._models:
             name = self.title if folder == self.path else f"{self.title}/{folder.name}"
-            card = _read_json(folder / CARD, _ModelCard)
+            card = read_json(folder / CARD, _ModelCard, "a training card")
             scored = None if card.settings.get("method") == "critic" else self._scored
             metrics = () if scored is None else read_metrics(scored / METRICS)
             yield Training(name, read_log(folder / LOG), (*card.facts(), *turns_used(metrics)))
@@ -168,19 +158,24 @@ class RunFolder:
                 if card_path(path).is_file() and not is_merged_shard(path):
                     yield _of_records(self._shown(path), read_card(path))
         for folder in self._models:
-            yield _of_model(self._shown(folder), _read_json(folder / CARD, _ModelCard))
+            yield _of_model(self._shown(folder), read_json(folder / CARD, _ModelCard, "a training card"))
 
     def _shown(self, path: Path) -> str:
         return f"{self.title}/{path.relative_to(self.path)}" if path != self.path else self.title
 
     def _journal(self) -> Iterator[Provenance]:
         path = self.path / JOURNAL
-        stages = _read_json(path, list[_Stage]) if path.is_file() else []
-        if stages:
-            commands = [f"sweetrl {shlex.join(stage.arguments)}  # {stage.seconds:.1f} s" for stage in stages]
-            seconds = sum(stage.seconds for stage in stages)
-            facts = (("stages", str(len(stages))), ("wall clock", duration(seconds)))
-            yield Provenance(self._shown(path), facts, "\n".join(commands))
+        if path.is_file():
+            yield from commands_of(path, self._shown(path))
+
+
+def commands_of(journal: Path, title: str) -> Iterator[Provenance]:
+    """The commands of a recipe or study, as its journal has them."""
+    if stages := read_json(journal, list[_Stage], "the journal of a run"):
+        commands = [f"sweetrl {shlex.join(stage.arguments)}  # {stage.seconds:.1f} s" for stage in stages]
+        seconds = sum(stage.seconds for stage in stages)
+        facts = (("stages", str(len(stages))), ("wall clock", duration(seconds)))
+        yield Provenance(title, facts, "\n".join(commands))
 
 
 def turns_used(metrics: Iterable[Metric]) -> Iterator[tuple[str, str]]:
@@ -208,7 +203,7 @@ def read_metrics(path: Path) -> tuple[Metric, ...]:
     """What a `metrics.json` has for a report; nothing if there is none."""
     if not path.is_file():
         return ()
-    found = _read_json(path, RunMetrics)
+    found = read_json(path, RunMetrics, "the metrics of a run")
     fairness = (
         each for each in found.fairness if each.name == LEAKS or (each.name == EXCUSED and each.value)
     )
@@ -221,15 +216,6 @@ def read_picture(folder: Path, name: str) -> bytes | None:
     if not _HASH.fullmatch(name) or not path.is_file() or path.stat().st_size > LARGEST_PICTURE:
         return None
     return path.read_bytes()
-
-
-def _read_json(path: Path, expected: type[T]) -> T:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=expected)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"not what it should be: {error}", path=path) from None
 
 
 def read_log(path: Path) -> dict[str, tuple[tuple[float, float], ...]]:
@@ -289,7 +275,7 @@ def _of_records(title: str, card: RunCard) -> Provenance:
         ("SHA-256", card.sha256 or ""),
         ("versions", _versions(card.versions)),
     )
-    return Provenance(title, facts, _indented(card.config))
+    return Provenance(title, facts, indented(card.config))
 
 
 def _of_model(title: str, card: _ModelCard) -> Provenance:
@@ -302,14 +288,15 @@ def _of_model(title: str, card: _ModelCard) -> Provenance:
         *((f"SHA-256 of {name}", value) for name, value in card.data.items()),
         ("versions", _versions(card.versions)),
     )
-    return Provenance(title, facts, _indented(card.settings))
+    return Provenance(title, facts, indented(card.settings))
 
 
 def _versions(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
-def _indented(value: Any) -> str:
+def indented(value: Any) -> str:
+    """A value as JSON that people can read."""
     return msgspec.json.format(msgspec.json.encode(value)).decode()
 
 

@@ -2,7 +2,7 @@
 
 Every turn is good or bad by chance alone, independent of the others: the programmer may follow a hint of the
 request, ask about something else, or answer too early. It understands only one of the ways in which a request
-hints at a fact: the others are left to be learnt from success and failure. Its code says what it was told.
+hints at a fact: the others are left to be learned from success and failure. Its code says what it was told.
 """
 
 import random
@@ -47,6 +47,8 @@ class Habits(Struct, frozen=True, kw_only=True):
 HABITS = Habits()
 KNOWING = Habits(reads_reference=True, follow=1.0, repeat=0.0, hurry=0.0, finish=1.0)
 """Of a programmer who has read the reference: asks for what it settles, and for nothing else."""
+ABLE = Habits(understands=2)
+"""Of a programmer who understands twice as many hints: the larger model, `mini-large`, imitates it."""
 VARIED = Habits(phrasings=3, opener=0.5)
 """Of a programmer whose questions differ in words and length, and in nothing else."""
 OPENERS = ("Also:", "Tell me:", "I wonder:", "One more thing:", "Just to be sure:", "Before I write it:")
