@@ -20,7 +20,7 @@ LAYERS = (
     {"interrupts", "outputs", "prompts", "protocols", "records", "seeds", "settings", "syntax"},
     {"browser", "models", "sandbox"},
     {"domains"},
-    {"dialogue", "evaluation", "executors", "learning", "preferences"},
+    {"dialogue", "evaluation", "learning", "preferences"},
     {"candidates", "critics"},
     {"report"},
     {"api"},
