@@ -212,15 +212,10 @@ def _show_study(study: Study, planned: list[Stage], estimated: list[Cost]) -> No
 
 
 def _plan_table(planned: list[Stage], estimated: list[Cost]) -> Table:
-    table = Table("stage", "reads", "writes", "requests", "tokens", "GPU hours", *HARDWARE)
+    """What each stage costs; the commands say what it reads and writes."""
+    table = Table("stage", "requests", "tokens", "GPU hours", *HARDWARE)
     for stage, estimate in zip(planned, estimated, strict=True):
-        read = "\n".join(stage.inputs)
-        table.add_row(
-            stage.name,
-            read,
-            str(stage.output),
-            *map(_shown, estimate.numbers.values()),
-        )
+        table.add_row(stage.name, *map(_shown, estimate.numbers.values()))
     return table
 
 
