@@ -47,11 +47,14 @@ def run(
         typer.Option(
             "--only",
             metavar="PART,...",
-            help="Of a study: methods, ablations, credit, best_of, sizes, off_policy, and what they need.",
+            help="For a study: methods, ablations, credit, best_of, sizes, off_policy, and what they need.",
         ),
     ] = None,
     report_only: Annotated[
-        bool, typer.Option("--report-only", help="Of a study: write the results of what is done, no more.")
+        bool,
+        typer.Option(
+            "--report-only", help="For a study: write the results of what is done, and run nothing."
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan, what it would take, and what is wrong with it.")

@@ -29,7 +29,7 @@ def refuse_other_scorers(mine: TaskTally, other: TaskTally) -> None:
     if mine.scorers and other.scorers and mine.scorers != other.scorers:
         names = ", ".join(sorted(mine.scorers | other.scorers))
         raise DataError(
-            f"only verdicts of one scorer can be compared, not of {names}; give both runs the same --mode and --scorer"
+            f"only verdicts of one scorer can be compared, not of {names}; give both runs one --mode and --similarity"
         )
 
 
