@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sweetrl.browser.session import BrowserSession
+from sweetrl.critics import FOLDER, type_of
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
 from sweetrl.domains.dialogues import distinct_episodes
@@ -189,13 +190,13 @@ class _Checker:
             yield from self._of_critic(recipe.candidates.critic)
 
     def _of_critic(self, name: str) -> Iterator[Problem]:
-        key, kind, rest = "candidates.critic", *name.partition(":")[::2]
-        if kind in ("judge", "zero"):
-            yield from self._of_model(key, rest)
-        elif name.startswith(VALUES) or kind in ("scripted", "length"):
+        key, kind, rest = "candidates.critic", type_of(name), name.partition(":")[2]
+        if name.startswith(VALUES):
             return
-        else:
-            folder = rest if kind in ("value", "hf") else name
+        if kind.argument == "model":
+            yield from self._of_model(key, rest)
+        elif kind.argument == "folder":
+            folder = name.removeprefix("hf:") if kind is FOLDER else rest
             if not self._is_there(folder):
                 yield Problem(f"{key}: {folder}: no such folder of a critic")
 
