@@ -53,10 +53,7 @@ def run(
         ),
     ] = None,
     report_only: Annotated[
-        bool,
-        typer.Option(
-            "--report-only", help="For a study: write the results of what is done, and run nothing."
-        ),
+        bool, typer.Option("--report-only", help="For a study: write the results so far, and run nothing.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan, what it would take, and what is wrong with it.")
