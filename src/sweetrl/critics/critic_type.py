@@ -6,6 +6,7 @@ Those files import nothing heavy at the top: the command line reads them all to 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sweetrl.errors import UsageError
 from sweetrl.learning.critic_cards import CriticCard
@@ -13,12 +14,19 @@ from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel, TurnCritic
 from sweetrl.types import Task
 
+if TYPE_CHECKING:
+    from sweetrl.models.prompt_logprobs import PromptLogprobs
+
 Picture = Callable[[Task], Awaitable[Path]]
 """Finds or makes a picture of a task's reference page."""
 
 
 def _no_models(spec: str) -> ChatModel:
     raise UsageError(f"{spec}: no chat models can be opened here; give tools that open them")
+
+
+def _no_prompt_logprobs(spec: str) -> "PromptLogprobs":
+    raise UsageError(f"{spec}: no endpoints can be asked here; give tools that open them")
 
 
 def _no_pictures() -> Picture:
@@ -31,6 +39,8 @@ class CriticTools:
 
     chat_model: Callable[[str], ChatModel] = _no_models
     """Opens a model; whoever gave the tools closes it."""
+    prompt_logprobs: "Callable[[str], PromptLogprobs]" = _no_prompt_logprobs
+    """Opens a model behind an endpoint that says how likely tokens are; whoever gave the tools closes it."""
     pictures: Callable[[], Picture] = _no_pictures
     """Starts what renders reference pages; whoever gave the tools ends it."""
     judge_prompts: tuple[Prompt | None, Prompt | None] = (None, None)

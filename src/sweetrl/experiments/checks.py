@@ -183,8 +183,14 @@ class _Checker:
                 yield Problem(f"collaborator.model: {name.removeprefix(REPLAY)}: no such file")
         elif not any(name in each.collaborators for each in all_domains()):
             yield from self._of_model("collaborator.model", name)
-        if recipe.evaluation.agent is not None:
-            yield from self._of_model("evaluation.agent", recipe.evaluation.agent)
+        others = {
+            "evaluation.agent": recipe.evaluation.agent,
+            "candidates.critic_at": recipe.candidates.critic_at,
+            "candidates.reference_at": recipe.candidates.reference_at,
+        }
+        for key, other in others.items():
+            if other is not None:
+                yield from self._of_model(key, other)
         if recipe.candidates.critic is not None:
             yield from self._of_critic(recipe.candidates.critic)
 
