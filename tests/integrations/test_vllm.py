@@ -31,7 +31,7 @@ from sweetrl.types import CandidateSet, Episode, Message, Role, Sampling
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 TASKS = "mini-backend:train:40"
-MINI = folder("mini")
+MINI = str(folder("mini"))
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_an_evaluation_is_that_of_the_model_in_this_process(
 ) -> None:
     results = {}
     for name, agent in (("served", server.spec), ("local", "mini")):
-        words = ["--tasks", "mini-backend:test:40", "--agent", agent, "--collaborator", "colleague"]
+        words = ["--tasks", "mini-backend:test:20", "--agent", agent, "--collaborator", "colleague"]
         assert sweetrl("evaluate", *words, "--agent-temperature", 0, "-o", tmp_path / name).code == 0
         metrics = json.loads((tmp_path / name / "metrics.json").read_text())["metrics"]
         results[name] = metrics["success"]["value"]
@@ -105,7 +105,7 @@ def test_an_evaluation_is_that_of_the_model_in_this_process(
         for one, other in zip(episodes(tmp_path / "served"), episodes(tmp_path / "local"), strict=True)
     ]
     # Two likeliest tokens may be equally likely to the last bit of one of the two.
-    assert sum(same) >= 38
+    assert sum(same) >= 19
     assert results["served"] == pytest.approx(results["local"], abs=0.05)
 
 
@@ -188,7 +188,7 @@ def test_a_killed_server_is_noticed_and_the_run_goes_on_with_a_new_one(
     run = tmp_path / "run"
     with vllm_server(MINI, "mini", tmp_path) as first:
         # The address is part of what dialogues are named after, so theirs differ in nothing else.
-        words = rollout_words(first.spec, run, "--concurrency", 4, "--patience", 5)
+        words = rollout_words(first.spec, run, "--concurrency", 4, "--patience", 5, "--quiet")
         command = [sys.executable, "-m", "sweetrl", *words]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             records = run / "episodes.jsonl"
@@ -200,8 +200,9 @@ def test_a_killed_server_is_noticed_and_the_run_goes_on_with_a_new_one(
             said = process.stderr.read()
             assert process.wait() == 2
             assert time.monotonic() - killed < 10
-    assert said.count("no connection") == 1
-    assert said.strip().endswith("start the server and rerun the same command to resume")
+    [line] = said.splitlines()
+    assert "no connection" in line
+    assert line.endswith("start the server and rerun the same command to resume")
     kept = episodes(run)
     assert 4 < len(kept) < 40
     with vllm_server(MINI, "mini", tmp_path, port=first.port):

@@ -15,7 +15,7 @@ from sweetrl.types import CandidateSet, Episode
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-MINI = folder("mini")
+MINI = str(folder("mini"))
 
 
 def server_command(model: str | Path, name: str, port: int, *more: str, **environment: str) -> str:

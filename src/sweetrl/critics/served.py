@@ -98,17 +98,23 @@ async def _together(*questions: Coroutine[Any, Any, Answer]) -> list[Answer]:
     return [each.result() for each in asked]
 
 
-def open_served(spec: str, tools: CriticTools) -> ServedCritic:
-    """The critic of a folder, with the two endpoints named after it."""
+def read_spec(spec: str) -> tuple[str, list[str]]:
+    """The folder, and how the two models are called, in what stands after `served:`."""
     folder, *endpoints = spec.split(",openai:")
     if not folder or len(endpoints) != 2:
         raise UsageError(
             f"cannot read 'served:{folder}', which has {len(endpoints)} endpoints; write {USAGE}"
         )
+    return folder, [f"openai:{each}" for each in endpoints]
+
+
+def open_served(spec: str, tools: CriticTools) -> ServedCritic:
+    """The critic of a folder, with the two endpoints named after it."""
+    folder, endpoints = read_spec(spec)
     card = read_critic_card(Path(folder))
     if card.kind != "advantage" or card.vision:
         raise UsageError(f"{folder}: only a log-ratio critic of texts can be served; give the folder itself")
-    model, reference = (tools.prompt_logprobs(f"openai:{each}") for each in endpoints)
+    model, reference = map(tools.prompt_logprobs, endpoints)
     name = f"served:{Path(folder).name}@{_mark(Path(folder), model.name, reference.name)}"
     return ServedCritic(model, reference, trained_reading(Path(folder), card), card, name=name)
 

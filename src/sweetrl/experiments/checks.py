@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sweetrl.browser.session import BrowserSession
+from sweetrl.critics.served import read_spec
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
 from sweetrl.domains.dialogues import distinct_episodes
@@ -28,7 +29,7 @@ from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import SweetError, installing
 from sweetrl.experiments.hardware import GIB, GPUS, USABLE, TrainingPlan
 from sweetrl.experiments.model_size import is_hub_name, is_on_this_machine, parameters_of, path_of
-from sweetrl.experiments.pipeline import VALUES, Stage
+from sweetrl.experiments.pipeline import SERVED, VALUES, Stage
 from sweetrl.learning.algorithms import default_settings
 from sweetrl.models.scripted import script_named
 from sweetrl.models.specification import EndpointUrl, parse_spec, trainable
@@ -198,12 +199,24 @@ class _Checker:
         key, kind, rest = "candidates.critic", *name.partition(":")[::2]
         if kind in ("judge", "zero"):
             yield from self._of_model(key, rest)
+        elif name.startswith(SERVED):
+            yield from self._of_served_critic(key, rest)
         elif name.startswith(VALUES) or kind in ("scripted", "length"):
             return
         else:
             folder = rest if kind in ("value", "hf") else name
             if not self._is_there(folder):
                 yield Problem(f"{key}: {folder}: no such folder of a critic")
+
+    def _of_served_critic(self, key: str, spec: str) -> Iterator[Problem]:
+        try:
+            folder, endpoints = read_spec(spec)
+        except SweetError as error:
+            yield Problem(f"{key}: {error}")
+            return
+        yield from self._of_critic(folder)
+        for each in endpoints:
+            yield from self._of_model(key, each)
 
     def _of_model(self, key: str, name: str) -> Iterator[Problem]:
         try:
@@ -283,7 +296,8 @@ class _Checker:
 
     def _of_extras(self) -> Iterator[Problem]:
         recipe = self._recipe
-        names = [recipe.agent.model, recipe.collaborator.model, recipe.candidates.critic or ""]
+        chosen = recipe.candidates
+        names = [recipe.agent.model, recipe.collaborator.model, chosen.critic or "", chosen.critic_at or ""]
         remote = [name for name in names if "openai:" in name]
         needed = {"train": bool(self._trained) or any("hf:" in name or name == "mini" for name in names)}
         needed["serve"] = bool(remote)

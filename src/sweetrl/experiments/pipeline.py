@@ -120,7 +120,14 @@ def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
         raise ConfigError(
             f"algorithm '{recipe.algorithm}' needs a critic: either a section [critic] or candidates.critic"
         )
+    if recipe.candidates.critic_at is not None and not _trains_log_ratio(recipe.critic):
+        raise ConfigError('candidates.critic_at: needs a section [critic] with kind = "advantage"')
     return list(_Pipeline(recipe, places or places_in(Path(recipe.output))).stages())
+
+
+def _trains_log_ratio(critic: CriticSettings | None) -> bool:
+    """Whether log-probabilities are all that a critic says: those can come from servers."""
+    return critic is not None and critic.kind not in ("value", "regression")
 
 
 def servers_of(recipe: Recipe) -> tuple[ServerSettings, ...]:
