@@ -141,9 +141,14 @@ def questions(index: Path) -> dict[str, float]:
 
     asked = {
         "first page": Query(),
-        "search, common words": Query(text="badade colion"),
-        "search, phrase": Query(text='"badade colion"'),
+        "search, two common words": Query(text="badade colion"),
+        "search, a word of every dialogue": Query(text="return"),
+        "search, a prefix of many words": Query(text="b"),
+        "search, a rare word": Query(text='"77777"'),
+        "search, a phrase of two words": Query(text='"badade colion"'),
+        "search, a phrase of every dialogue": Query(text='"def total"'),
         "search, nothing found": Query(text="nowhere"),
+        "search, most hurt by one turn first": Query(text="badade", sort="hurt"),
         "most hurt by one turn": Query(sort="hurt"),
         "failures, lowest reward": Query(outcome="failure", sort="reward"),
         "last page": Query(page=max(0, Reader(index).count(Query()) // 50 - 1)),

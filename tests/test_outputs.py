@@ -1,5 +1,7 @@
 """Taking outputs apart: thoughts, markers, code blocks and pages."""
 
+import time
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -223,6 +225,16 @@ def test_hostile_outputs_are_read_to_their_end(unit: str) -> None:
         assert spoken(flood) in flood
         marked_answer(flood)
         find_page(flood)
+
+
+def test_many_markers_on_one_line_take_time_linear_in_their_number() -> None:
+    def seconds(count: int) -> float:
+        text = "\t" + "OUTPUT: " * count
+        started = time.process_time()
+        assert spoken(text) == text.strip()
+        return time.process_time() - started
+
+    assert seconds(1 << 17) < 64 * min(seconds(1 << 13) for _ in range(5))
 
 
 # ---------------------------------------------------------------- code blocks

@@ -23,6 +23,7 @@ from msgspec import NODEFAULT
 from sweetrl.browser import BrowserPool
 from sweetrl.browser.session import BrowserSession
 from sweetrl.candidates.credit import credit_turns
+from sweetrl.critics import type_of
 from sweetrl.critics.opening import open_with_models
 from sweetrl.dialogue.background import close_at_end, run_in_background
 from sweetrl.dialogue.building import Models, ModelSettings, build_agent, build_collaborator
@@ -32,6 +33,7 @@ from sweetrl.dialogue.rules import Rules
 from sweetrl.domains.dialogues import read_episodes
 from sweetrl.domains.domain import Domain
 from sweetrl.domains.leaks.detection import leaks_code
+from sweetrl.domains.logged import read_logged, refuse_without_outcomes, refuse_without_references
 from sweetrl.domains.registry import find_domain
 from sweetrl.domains.sources import read_tasks
 from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
@@ -198,9 +200,7 @@ async def credit_logs_async(
     Without a `critic` one is learned from the outcomes, reading turns with `model` (`mini`, `hf:PATH_OR_ID`, or `words`
     alone); no dialogue is credited by a fit that saw its outcome. `tasks` and `verdicts` belong to episodes of ours.
     """
-    from sweetrl.candidates.credit import credit_turns
     from sweetrl.candidates.learned import learn_credit
-    from sweetrl.domains.logged import read_logged, refuse_without_outcomes, refuse_without_references
     from sweetrl.evaluation.turning_points import CreditReport
 
     known = None if tasks is None else {task.id: task for task in load_tasks(tasks)}
@@ -212,7 +212,7 @@ async def credit_logs_async(
         refuse_without_outcomes(found, Path(path), outcome_field)
         learned = await asyncio.to_thread(learn_credit, found, model, seed=seed)
         return CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads)
-    if isinstance(critic, str):
+    if isinstance(critic, str) and type_of(critic).needs_reference:
         refuse_without_references(found, Path(path), critic)
     labels = {each.episode.id: each.label for each in found}
     async with Models() as models:

@@ -88,6 +88,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names) or 'none'}"
 
 
+def one_line(error: BaseException) -> str:
+    """What an error says, without line breaks."""
+    return " ".join(str(error).split())
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says: libraries go on with advice of their own."""
+    return str(error).strip().partition("\n")[0]
+
+
 class StageError(SweetError):
     """One item could not be processed; the others go on."""
 

@@ -46,6 +46,8 @@ _REASONING_END_ALONE = re.compile(r"^[ \t]*+</think(?:ing)?>[ \t]*+$", re.MULTIL
 _FENCE = re.compile(r"^([ \t>]*+)(`{3,}+|~{3,}+)[ \t]*+([^\n`]*+)$", re.MULTILINE)
 _MOST_INDENT = 3
 """How much deeper than its opening a fence may close, as in Markdown; one in a docstring is deeper."""
+_DEEP_INDENT = 4
+"""Blanks before a marker after which it stands in code, though nothing else stands before it."""
 _BLANK_LINES = re.compile(r"\A(?:[^\S\n]*+\n)++")
 _DECIMAL = re.compile(r"&#(?=[0-9])0*+([0-9]*+)")
 _HEXADECIMAL = re.compile(r"&#[xX](?=[0-9a-fA-F])0*+([0-9a-fA-F]*+)")
@@ -105,22 +107,23 @@ def _reasoning_end(output: str) -> int:
 
 def _thought_end(text: str) -> int:
     answering = False
-    line = 0
+    line = seen = 0
     for mark in _marks(text):
-        line = max(line, text.rfind("\n", line, mark.start()) + 1)
+        line = max(line, text.rfind("\n", seen, mark.start()) + 1)
+        seen = mark.start()
         if mark.lastgroup == "answer":
             answering = answering or _opens_line(text, mark) or bool(_CODE_NEXT.match(text, mark.end()))
         elif _ANSWER_NEXT.match(text, mark.end()) or not (
-            answering or _is_indented_code(text[line : mark.start()])
+            answering or _is_indented_code(text[line : min(mark.start(), line + _DEEP_INDENT + 1)])
         ):
             return mark.end()
     return 0
 
 
 def _is_indented_code(before: str) -> bool:
-    """By what stands before a marker on its line: code is indented, and marked lines of prose hardly are."""
+    """By how the text before a marker on its line begins: code is indented, and marked lines of prose hardly are."""
     indent = len(before) - len(before.lstrip(" \t"))
-    return before.startswith("\t") or indent >= (4 if indent == len(before) else 2)
+    return before.startswith("\t") or indent >= (_DEEP_INDENT if indent == len(before) else 2)
 
 
 def _marks(text: str) -> Iterator[re.Match[str]]:

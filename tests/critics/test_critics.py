@@ -38,6 +38,23 @@ def test_every_kind_that_can_be_named_is_offered() -> None:
         assert name in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("spec", "name", "needs_reference"),
+    [
+        ("judge:mini", "judge", False),
+        ("length", "length", False),
+        ("scripted:overlap", "scripted", True),
+        ("zero:mini", "zero", True),
+        ("run/critic", "folder", True),
+        ("hf:run/critic", "folder", True),
+        ("judge", "folder", True),  # without a colon, it is a folder of that name
+    ],
+)
+def test_a_kind_says_whether_it_needs_a_reference(spec: str, name: str, *, needs_reference: bool) -> None:
+    kind = critics.type_of(spec)
+    assert (kind.name, kind.needs_reference) == (name, needs_reference)
+
+
 def test_what_a_critic_has_no_use_for_is_refused() -> None:
     with pytest.raises(UsageError, match="asks no language model; leave out --judge-prompt"):
         open_critic("length", CriticTools(judge_rounds=3))

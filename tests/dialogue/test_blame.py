@@ -14,10 +14,11 @@ from sweetrl.dialogue.collaborators import ModelCollaborator, ReplayedCollaborat
 from sweetrl.dialogue.rollout import Drafts, roll_out
 from sweetrl.domains.backend.domain import BACKEND
 from sweetrl.domains.backend.secret import BackendSecret
+from sweetrl.domains.frontend.designer import ScriptedDesigner
 from sweetrl.domains.frontend.secret import FrontendSecret
 from sweetrl.errors import CollaboratorError, ConfigError, ModelError, NoReplyError, RenderError, StageError
 from sweetrl.models.local import LocalModel
-from sweetrl.types import Ending, Episode, Message, Reply, Role, Sampling, Task
+from sweetrl.types import Ending, Episode, Message, Reply, Role, Sampling, Shot, Task
 
 TASK = Task(
     id="t",
@@ -25,7 +26,8 @@ TASK = Task(
     request="Write f.",
     secret=BackendSecret(reference="def f(): return 1", tests={"test1": "f()"}),
 )
-PAGE = Task(id="p", domain="frontend", request="A page.", secret=FrontendSecret(page="<html>x</html>"))
+WANTED = "<html>x</html>"
+PAGE = Task(id="p", domain="frontend", request="A page.", secret=FrontendSecret(page=WANTED))
 ANSWER = "I WANT TO ANSWER: def f(): return 1"
 BAD = "BAD"
 CAUSES = [
@@ -171,6 +173,31 @@ def test_an_agent_that_asks_more_than_the_script_has_lines_is_scored_all_the_sam
     episode = rolled(ScriptedAgent(["One?", "Two?", ANSWER]), ScriptedCollaborator(["Yes."]))
     assert episode.ending is Ending.ANSWERED
     assert [turn.answered for turn in episode.turns] == [True, False, False]
+
+
+class Browser:
+    """Remembers the wanted page; any other one it shows for as long as it works."""
+
+    def __init__(self, *, works: bool) -> None:
+        self.works = works
+
+    async def render(self, html: str) -> Shot:
+        if html != WANTED and (not self.works or BAD in html):
+            raise RenderError("the browser fails")
+        return Shot(png=html.encode(), width=1, height=1, boxes=())
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_browser_that_shows_plain_pages_tells_a_page_that_breaks_it_from_a_breakdown(
+    *, works: bool
+) -> None:
+    designer = ScriptedDesigner(Browser(works=works))
+    episode = rolled(
+        ScriptedAgent([f"<html>{BAD}</html>", "I WANT TO ANSWER: <html></html>"]), designer, PAGE
+    )
+    assert episode.ending is (Ending.ANSWERED if works else Ending.FAILED)
 
 
 def test_dialogues_with_excuses_are_replayed_to_the_letter() -> None:

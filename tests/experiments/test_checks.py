@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from recipe_files import write_recipe
+from sweetrl import critics
+from sweetrl.critics.critic_type import CriticType
+from sweetrl.critics.scripted import ScriptedCritic
 from sweetrl.experiments import checks
 from sweetrl.experiments.checks import Problem, usual_rate
 from sweetrl.experiments.model_size import parameters_of
@@ -88,6 +92,19 @@ def test_a_folder_without_a_configuration_is_no_model(recipe: Path, tmp_path: Pa
 
 def test_what_a_stage_writes_is_not_looked_for(recipe: Path, tmp_path: Path) -> None:
     assert problems(recipe, f"candidates.critic={tmp_path}/run/policy") == []
+
+
+def test_an_installed_kind_of_critic_is_taken_for_no_folder(
+    recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = CriticType(name="own", usage="own:NAME, ours", open=lambda *_: ScriptedCritic(lambda *_: 0.0))
+    monkeypatch.setattr(critics, "critic_types", lambda: {"own": own})
+    assert problems(recipe, "candidates.critic=own:any") == []
+    folders = replace(own, argument="folder")
+    monkeypatch.setattr(critics, "critic_types", lambda: {"own": folders})
+    assert problems(recipe, "candidates.critic=own:any") == [
+        "candidates.critic: any: no such folder of a critic"
+    ]
 
 
 def test_all_problems_are_found_at_once(recipe: Path) -> None:

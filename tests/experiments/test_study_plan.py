@@ -284,12 +284,16 @@ def test_a_method_that_starts_from_another_waits_for_its_policy_everywhere(tmp_p
     assert "seed-0/sizes/1/evaluations/rft" not in names
 
 
-def test_another_model_learns_from_the_agent_s_dialogues_and_draws_its_own_candidates(planned: Plan) -> None:
+def test_another_model_learns_from_the_agent_s_dialogues_with_its_own_critic_and_candidates(
+    planned: Plan,
+) -> None:
     name = "seed-0/off_policy"
     assert option(planned, f"{name}/policies/dpo", "--model") == "mini-large"
     assert option(planned, f"{name}/policies/dpo", "--episodes").endswith("seed-0/episodes.jsonl")
     assert option(planned, f"{name}/candidates", "--agent") == "mini-large"
-    assert option(planned, f"{name}/ranked/sweet", "--critic").endswith("seed-0/critics/sweet")
+    assert option(planned, f"{name}/critics/sweet", "--model") == "mini-large"
+    assert option(planned, f"{name}/critics/sweet", "--pairs").endswith("seed-0/pairs.jsonl")
+    assert option(planned, f"{name}/ranked/sweet", "--critic").endswith("off_policy/critics/sweet")
     assert option(planned, f"{name}/evaluations/base", "--agent") == "mini-large"
 
 

@@ -77,6 +77,8 @@ def test_a_wrong_specification_says_what_to_write(text: str, hint: str) -> None:
         ("m@http:/host/v1", "openai:m@http://host/v1"),
         ("m@http:host", "openai:m@http://host/v1"),
         ("m@//host:1/v1", "openai:m@http://host:1/v1"),
+        ("m@http//host:1/v1", "openai:m@http://host:1/v1"),
+        ("//m@host", "openai:m@http://host/v1"),
         ("m@", "openai:m@http://HOST:PORT/v1"),
         ("name@2024", "openai:name@http://2024/v1"),
         ("m@me:s3cret@host/v1?key=s3cret", "openai:m@http://host/v1"),
@@ -87,6 +89,32 @@ def test_an_address_without_its_scheme_is_refused_with_the_right_spelling(text: 
         parse_spec(f"openai:{text}")
     assert f"write {spelling}, or https" in str(caught.value)
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "http://host:8000/v1",
+            "https://me:s3cret@host/v1?key=s3cret",
+            "127.0.0.1:8000",
+            "localhost:8000/v1",
+        ),
+        *("m:http://host:8000", "m http://host/v1", "m,http://host/v1", "m＠host:8000", "m%40host:8000"),
+        *("meta-llama/Llama-3.1-8B", "/models/llama", "./llama", "m|host"),
+    ],
+)
+def test_what_is_no_name_of_a_model_of_openais_service_is_not_sent_there(text: str) -> None:
+    with pytest.raises(
+        UsageError, match="write openai:MODEL@http://HOST:PORT/v1 for another server"
+    ) as caught:
+        parse_spec(f"openai:{text}")
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("model", ["gpt-4o-mini", "o3", "ft:gpt-4o-mini-2024-07-18:org::A1b2", "gpt_x.1"])
+def test_names_of_models_of_openais_service_need_no_address(model: str) -> None:
+    assert parse_spec(f"openai:{model}").model == model
 
 
 def test_passwords_and_queries_do_not_show() -> None:

@@ -103,6 +103,19 @@ def test_a_method_with_another_model_is_told_apart_in_the_table_by_seed(results:
     assert first_cells[-4:] == ["un\\_trained", "DPO", "less", "un\\_trained (mini-large)"]
 
 
+@pytest.mark.parametrize(("domain", "called"), [("backend", "tests passed"), ("frontend", "similarity")])
+def test_the_reward_is_called_what_the_domain_of_the_study_calls_it(
+    results: StudyResults, domain: str, called: str
+) -> None:
+    reward = Metric("reward", 0.5, 0.4, 0.6, 10)
+    methods = {
+        name: replace(each, figures={**each.figures, "reward": reward})
+        for name, each in results.methods.items()
+    }
+    page, _ = study_page(replace(results, methods=methods, settings={"domain": domain}), "plots")
+    assert f"| {called} |" in page
+
+
 def test_a_part_with_fewer_seeds_says_so(results: StudyResults) -> None:
     settings = results.settings | {"sizes": {"seeds": 1}, "best_of": {"seeds": 2}, "off_policy": None}
     page, _ = study_page(replace(results, settings=settings), "plots")

@@ -71,6 +71,10 @@ CALLS = {
         "[*compared(8)] == [56, '56']",
         "sum(compared(i)[0] for i in (1, 2, 3))",
         "list(map(compared, [1, 2]))",
+        "any(map(lambda i: compared(i)[0] > 20, range(4)))",
+        "list(filter(lambda i: compared(i)[0] % 7 == 0, range(4)))",
+        "(lambda i: compared(i)[0] == 7 * i)(3)",
+        "max(range(4), key=lambda i: -abs(compared(i)[0] - 14))",
     ),
 }
 

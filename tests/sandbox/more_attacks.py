@@ -892,7 +892,7 @@ def {fn}(*a, **k):
 """,
     "frames_that_say_true": _FRAMES
     + """
-_tell(_frame(b'C', 0, b'') + _frame(b'L', 0, b'') + b''.join(_frame(b'V', i, b'true') for i in range(16)))
+_tell(_frame(b'C', 0, b'') + _frame(b'L', 0, b'') + b''.join(_frame(b'V', i, b'true') for i in range(20)))
 os._exit(0)
 def {fn}(*a, **k):
     return 1
@@ -1003,7 +1003,7 @@ def {fn}(*a, **k):
     + """
 def {fn}(*a, **k):
     limit = ctypes.create_string_buffer(16)
-    got = [n for pid in (os.getppid(), 0) for n in range(16) if _c.syscall(302, pid, n, limit, None) >= 0]
+    got = [n for pid in (os.getppid(), 0) for n in range(20) if _c.syscall(302, pid, n, limit, None) >= 0]
     return 'breached' if got else '__refused__'
 """,
     "shared_mappings": _SYSCALL
@@ -1026,14 +1026,14 @@ def {fn}(*a, **k):
 import threading
 def _late():
     while True:
-        _tell(b''.join(_frame(b'V', i, b'true') for i in range(16)))
+        _tell(b''.join(_frame(b'V', i, b'true') for i in range(20)))
 def {fn}(*a, **k):
     threading.Thread(target=_late, daemon=True).start()
     return '__wrong__'
 """,
     "results_first_then_memory": _FRAMES
     + """
-_tell(_frame(b'C', 0, b'') + b''.join(_frame(b'V', i, b'0') for i in range(16)))
+_tell(_frame(b'C', 0, b'') + b''.join(_frame(b'V', i, b'0') for i in range(20)))
 hoard = [bytearray(1 << 20) for _ in range(500)]
 while True: pass
 def {fn}(*a, **k):

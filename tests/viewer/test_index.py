@@ -7,8 +7,9 @@ import textwrap
 from pathlib import Path
 
 import msgspec
+import pytest
 
-from report.samples import credit, episode
+from report.samples import credit, episode, verdict
 from sweetrl.viewer.index import Index
 from sweetrl.viewer.queries import Query, Reader
 from sweetrl.viewer.sources import parse_words
@@ -140,6 +141,15 @@ def test_credit_that_arrives_later_changes_the_worst_turn(tmp_path: Path) -> Non
     write_records(folder / "credit.jsonl", credit("a", [0.4, -0.5, -3.0])[2:], "ab")
     [row] = indexed(folder).rows(Query(sort="hurt"))
     assert (row.worst_turn, row.worst_advantage) == (2, -3.0)
+
+
+@pytest.mark.parametrize("rewards", [(None, 0.3), (1.0, None), (1.0, 0.3), (None, None)])
+def test_of_several_verdicts_the_last_one_counts(
+    tmp_path: Path, rewards: tuple[float | None, float | None]
+) -> None:
+    folder = write_run(tmp_path / "run", {"a": 1.0})
+    write_records(folder / "verdicts.jsonl", [verdict("a", reward) for reward in rewards])
+    assert [row.reward for row in indexed(folder).rows(Query())] == [rewards[1]]
 
 
 def test_a_verdict_is_found_by_run_and_id(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from sweetrl.errors import ModelError, StageError
+from sweetrl.errors import ModelError, StageError, one_line
 from sweetrl.types import Failure
 
 Item = TypeVar("Item")
@@ -43,4 +43,4 @@ async def as_finished(
 def failure(stage: str, error: StageError) -> Failure:
     """What a record says of an item that could not be processed."""
     kind = error.kind if isinstance(error, ModelError) else type(error).__name__
-    return Failure(stage, kind, " ".join(str(error).split())[:MESSAGE_CHARACTERS])
+    return Failure(stage, kind, one_line(error)[:MESSAGE_CHARACTERS])

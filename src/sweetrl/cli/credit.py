@@ -118,12 +118,9 @@ def _only(log: Path | None, dialogues: Path | None) -> Path:
 
 def _print(report: CreditReport, count: int, *, tokens: bool) -> None:
     screen = console.results()
-    own: dict[str, list[TurnCredit]] = {}
-    for each in report.credit:
-        own.setdefault(each.episode_id, []).append(each)
     for dialogue in _first(report, count):
-        if dialogue.episode.id in own:
-            screen.print(_dialogue_table(dialogue, own[dialogue.episode.id], tokens=tokens))
+        if (turns := report.by_dialogue.get(dialogue.episode.id)) is not None:
+            screen.print(_dialogue_table(dialogue, turns, tokens=tokens))
     screen.print(_means(report.credit))
     if report.worst_turns:
         screen.print(_worst_table(report))

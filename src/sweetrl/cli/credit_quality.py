@@ -20,13 +20,6 @@ from sweetrl.types import Metric, TurnCredit, TurnValues
 from sweetrl.viewer.annotations import read_annotations
 
 Outcome = Literal["reward", "success"]
-COLUMNS = {
-    "spearman": "Spearman",
-    "pooled_spearman": "Spearman, all turns",
-    "auc": "AUC, clear pairs",
-    "gain": "gain",
-    "top1": "top 1",
-}
 PEOPLE_COLUMNS = {"sign": "same sign", "auc": "AUC, within a dialogue", "spearman": "Spearman"}
 
 
@@ -80,7 +73,7 @@ def _against_replays(ranked: list[Path], values: Path, outcome: Outcome, *, json
     if json:
         console.print_json({"values": str(values), "outcome": outcome, "critics": qualities})
         return
-    console.results().print(_table("agreement with replays", COLUMNS, qualities))
+    console.results().print(_table("agreement with replays", credit.MEASURES, qualities))
     if not quiet:
         for each in qualities:
             console.note(f"{each.critic}: {each.turns} turns, {each.undecided} more without a difference")

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
+from sweetrl.domains.registry import use_domain
+
 
 def _use(spec: str | None) -> str | None:
-    from sweetrl.domains.registry import use_domain
-
     return None if spec is None else use_domain(spec).name
 
 

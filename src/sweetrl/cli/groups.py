@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from sweetrl.cli import console
+
 if TYPE_CHECKING:
     from typer._click import Command as AnyCommand
     from typer._click import Context, HelpFormatter
@@ -42,7 +44,6 @@ class DocumentedCommand(TyperCommand):
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Take old names of options for new ones."""
-        from sweetrl.cli import console
         from sweetrl.settings.words import current_words
 
         known = {name for option in self.params for name in option.opts}

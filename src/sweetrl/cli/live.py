@@ -7,11 +7,16 @@ import time
 from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING
 
+from rich.live import Live
+from rich.text import Text
+
 from sweetrl.cli import console
 from sweetrl.experiments import progress
 
 if TYPE_CHECKING:
-    from sweetrl.experiments.stages.rollout import Status
+    from sweetrl.experiments.stages.rollout import (
+        Status,  # training shows durations, too, and needs none of it
+    )
 
 HEARTBEAT_SECONDS = 60.0
 """How often a run without a terminal says how it is getting on."""
@@ -56,9 +61,6 @@ async def shown(status: "Status", *, quiet: bool) -> AsyncIterator[None]:
     elif quiet:
         yield
     elif sys.stderr.isatty():
-        from rich.live import Live
-        from rich.text import Text
-
         with Live(
             console=console.messages(), get_renderable=lambda: Text(status_line(status)), transient=True
         ):

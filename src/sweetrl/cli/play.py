@@ -34,6 +34,7 @@ from sweetrl.prompts import TURN_LIMIT
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.types import Episode, Sampling, Task, Verdict
 from sweetrl.viewer import server
+from sweetrl.viewer.games import PlaySettings
 
 PASTE_SECONDS = 0.02
 """Lines that come within this time of each other were pasted, not typed."""
@@ -200,8 +201,6 @@ class _Invitation:
 
 
 async def _play_on_web(table: _Table, invited: _Invitation, listener: socket.socket, host: str) -> None:
-    from sweetrl.viewer.games import PlaySettings
-
     tasks = load_tasks(table.source)
     first, is_agent = next(iter(tasks.values())), table.seat is Seat.AGENT
     async with table.opened() as (models, session):

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
@@ -22,17 +22,16 @@ from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.figures import percent_with_interval, plain
 from sweetrl.cli.screen import Asked, View, refuse_problems, run_stages
 from sweetrl.errors import UsageError, installing
+from sweetrl.evaluation.studies import StudyResults
 from sweetrl.experiments.local import usable_cores
 from sweetrl.experiments.plan import Plan
+from sweetrl.experiments.results import write_results, written_results
 from sweetrl.experiments.stage_words import in_words
 from sweetrl.experiments.study_plan import plan
 from sweetrl.experiments.study_summary import caveats, metrics_of
 from sweetrl.experiments.time_left import weight
 from sweetrl.records import write_atomically
 from sweetrl.settings import Study, load_study
-
-if TYPE_CHECKING:
-    from sweetrl.evaluation.studies import StudyResults
 
 METRICS = "metrics.json"
 MOST_JOBS = 4
@@ -130,10 +129,8 @@ def shipped(name: str) -> Path:
 # ---------------------------------------------------------------- results
 
 
-def _results(study: Study, planned: Plan, *, fresh: bool, quiet: bool) -> "StudyResults":
+def _results(study: Study, planned: Plan, *, fresh: bool, quiet: bool) -> StudyResults:
     """What came out; a finished run is not gone through again."""
-    from sweetrl.experiments.results import write_results, written_results
-
     results = None if fresh else written_results(study)
     if results is None:
         if not quiet:
@@ -177,7 +174,7 @@ def _from_here(path: Path) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def results_table(results: "StudyResults") -> Table:
+def results_table(results: StudyResults) -> Table:
     """The methods, one row each; without padding, so that 80 columns cut nothing off."""
     table = Table(title=f"{results.title}: {results.tasks}", title_justify="left", padding=0)
     table.add_column("")

@@ -1,7 +1,7 @@
 """`sweetrl report`: the results of runs as one HTML page."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -9,10 +9,9 @@ from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.domains.sources import tasks_or_none
+from sweetrl.experiments.run_folder import open_runs
 from sweetrl.records import refuse_existing, write_lines
-
-if TYPE_CHECKING:
-    from sweetrl.report import ReportContents
+from sweetrl.report import ReportContents, compose, render
 
 RunsArgument = Annotated[
     list[str],
@@ -53,9 +52,6 @@ def report(
     Example:
         sweetrl report base=run-base trained=run-trained -o report.html
     """
-    from sweetrl.experiments.run_folder import open_runs
-    from sweetrl.report import compose, render
-
     refuse_existing(output, replace=force)
     folders = open_runs(runs)
     known = tasks_or_none(tasks) or {}
@@ -77,7 +73,7 @@ def report(
         console.note(f"{output}: {shown}, {len(page) / 1e6:.1f} MB")
 
 
-def _summary(contents: "ReportContents") -> dict[str, Any]:
+def _summary(contents: ReportContents) -> dict[str, Any]:
     return {
         "runs": [method.name for method in contents.methods],
         "trainings": [training.label for training in contents.trainings],

@@ -25,6 +25,8 @@ from sweetrl.experiments.checks import Problem, check
 from sweetrl.experiments.estimates import Cost, cost, costs
 from sweetrl.experiments.pipeline import Stage, servers_of, stage_names, stages
 from sweetrl.experiments.plan import Plan
+from sweetrl.experiments.recipe_report import write_recipe_report
+from sweetrl.experiments.results import write_results
 from sweetrl.experiments.study_plan import parts_of, plan
 from sweetrl.experiments.time_left import weight
 from sweetrl.settings import Recipe, ServerSettings, Study, load_experiment
@@ -71,7 +73,7 @@ def run(
         sweetrl run recipes/laptop.toml --set critic.max_steps=20
     """
     experiment = load_experiment(recipe, changes or [], console.note)
-    asked = Asked(jobs=jobs, allow_failures=allow_failures, quiet=quiet)
+    asked = Asked(jobs=jobs, allow_failures=allow_failures, quiet=quiet, execution=experiment)
     if isinstance(experiment, Study):
         if report_only:
             _report_study(experiment, json=json, quiet=quiet)
@@ -91,8 +93,6 @@ def _run_recipe(recipe: Recipe, asked: Asked, *, dry_run: bool, json: bool) -> N
         _show_plan(recipe.output, planned, costs(recipe, planned), problems, json=json)
         return
     done = _run_stages(recipe.output, planned, [recipe] * len(planned), asked, servers)
-    from sweetrl.experiments.recipe_report import write_recipe_report  # loads what pages need
-
     report = write_recipe_report(recipe)
     if json:
         console.print_json({"output": recipe.output, "stages": done, "report": report and str(report)})
@@ -125,8 +125,6 @@ def _report_study(study: Study, *, json: bool, quiet: bool) -> None:
 
 
 def _finish(study: Study, planned: Plan, *, quiet: bool) -> dict[str, str]:
-    from sweetrl.experiments.results import write_results  # loads what plots and tables need
-
     written = write_results(study, planned)
     if not quiet:
         for name, path in written.items():

@@ -4,11 +4,13 @@ import contextlib
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
+from rich.table import Column
 
 from sweetrl import interrupts
 from sweetrl.cli import console, live, main
@@ -26,13 +28,11 @@ from sweetrl.experiments.events import (
 )
 from sweetrl.experiments.journal import Journal
 from sweetrl.experiments.local import LocalExecutor
+from sweetrl.experiments.on_ray import RayExecutor
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.experiments.runner import RunFailedError, Runner, ending
 from sweetrl.experiments.time_left import Clock, kind_of
-from sweetrl.settings import Recipe, ServerSettings
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+from sweetrl.settings import ExecutionSettings, Recipe, ServerSettings
 
 LAST_WORDS = 20
 """Lines of a stage that failed which are shown."""
@@ -54,6 +54,7 @@ class Asked:
     jobs: int
     allow_failures: bool = False
     quiet: bool = False
+    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
 
 
 def refuse_problems(
@@ -94,19 +95,11 @@ def run_stages(
 
     Without a view the stages write to standard error; with one they are watched from outside.
     """
-    watched = view is not None
-    executor = LocalExecutor(
-        folder,
-        jobs=asked.jobs,
-        quiet=asked.quiet,
-        logs=watched,
-        warm=main.run if watched and warm_workers.is_possible() else None,
-    )
     runner = Runner(
         folder,
         planned,
         servers,
-        executor=executor,
+        executor=_executor(folder, asked, watched=view is not None),
         jobs=asked.jobs,
         allow_failures=asked.allow_failures,
     )
@@ -120,6 +113,14 @@ def run_stages(
             return runner.run(printer), fresh
     except RunFailedError as failed:
         raise typer.Exit(failed.exit_code) from None  # the printer has said why
+
+
+def _executor(folder: Path, asked: Asked, *, watched: bool) -> LocalExecutor:
+    shards = {str(command): count for command, count in asked.execution.shards.items()}
+    if asked.execution.executor == "ray":
+        return RayExecutor(folder, command=main.run, jobs=asked.jobs, shards=shards)
+    warm = main.run if watched and warm_workers.is_possible() else None
+    return LocalExecutor(folder, jobs=asked.jobs, quiet=asked.quiet, logs=watched, warm=warm, shards=shards)
 
 
 class Lines:
@@ -181,9 +182,6 @@ class Screen(Lines):
         if self._quiet or not sys.stderr.isatty():
             yield
             return
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-        from rich.table import Column
-
         # One line for each stage, whatever the width: the words give way, and never wrap.
         width = max(8, min(24, console.messages().width // 6))
         words = Column(ratio=1, no_wrap=True, overflow="ellipsis")
@@ -244,7 +242,7 @@ class Screen(Lines):
 class _Bars:
     """A bar for all, and below it one for each stage that runs."""
 
-    def __init__(self, bars: "Progress") -> None:
+    def __init__(self, bars: Progress) -> None:
         self._bars = bars
         self._whole = bars.add_task("", total=1.0)
         self._stages: dict[int, TaskID] = {}

@@ -19,6 +19,7 @@ from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.options import LimitOption
 from sweetrl.cli.write_tasks import write
+from sweetrl.domains.frontend.websight import DATASET, read_websight
 from sweetrl.domains.registry import all_domains, domain_of
 from sweetrl.domains.scoring import Defect
 from sweetrl.domains.sources import load_tasks, read_tasks
@@ -65,8 +66,6 @@ def import_(
     """
     encode = Encoder().encode
     if source == "websight":
-        from sweetrl.domains.frontend.websight import DATASET, read_websight
-
         refuse_existing(output, replace=force)
         tasks = read_websight(split=split, count=n or limit, source=dataset or DATASET)
     else:

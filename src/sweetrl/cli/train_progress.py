@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from rich.progress import TextColumn
+
 from sweetrl.cli import console, live
 from sweetrl.experiments import progress
 
@@ -50,8 +52,6 @@ class _Heartbeat:
 
 @contextlib.contextmanager
 def _bar(label: str) -> "Iterator[Callable[[Progress], None]]":
-    from rich.progress import TextColumn
-
     with console.bar(TextColumn("loss {task.fields[loss]}")) as display:
         task = display.add_task(label, total=None, loss="-")
         yield lambda progress: display.update(

@@ -10,6 +10,8 @@ import typer
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag
 from sweetrl.cli.domains import DomainOption
+from sweetrl.viewer.server import Settings, serve
+from sweetrl.viewer.sources import parse_words
 
 RunsArgument = Annotated[
     list[str],
@@ -56,9 +58,6 @@ def view(
     Example:
         sweetrl view quickstart
     """
-    from sweetrl.viewer.server import Settings, serve
-    from sweetrl.viewer.sources import parse_words
-
     del domain  # known to this process from now on
     settings = Settings(
         given=parse_words(runs),

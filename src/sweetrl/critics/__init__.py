@@ -17,7 +17,7 @@ from sweetrl.learning.critic_cards import CRITIC_CARD, read_critic_card
 from sweetrl.protocols import TurnCritic
 
 GROUP = "sweetrl.critics"
-FOLDER = CriticType(name="folder")
+FOLDER = CriticType(name="folder", argument="folder")
 """A trained critic, before its card is read."""
 
 
@@ -30,12 +30,17 @@ def critic_types() -> dict[str, CriticType]:
     return {each.name: each for each in (*installed, *ours)}
 
 
+def type_of(spec: str) -> CriticType:
+    """The kind of critic that `--critic` calls so."""
+    name, colon, _ = spec.partition(":")
+    critic = critic_types().get(name, FOLDER)
+    named = critic.open is not None and (colon or critic.usage.startswith(f"{name},"))
+    return critic if named else FOLDER
+
+
 def open_critic(spec: str, tools: CriticTools = NO_TOOLS) -> TurnCritic:
     """The critic that `--critic` calls so: the folder of a trained one, or NAME:... of another kind."""
-    name, colon, rest = spec.partition(":")
-    critic = critic_types().get(name, FOLDER)
-    if critic.open is None or not (colon or critic.usage.startswith(f"{name},")):
-        critic = FOLDER
+    critic, (name, _, rest) = type_of(spec), spec.partition(":")
     if complaint := tools.unused(critic, spec):
         raise UsageError(complaint)
     if critic.open is None:

@@ -6,7 +6,7 @@ Those files import nothing heavy at the top: the command line reads them all to 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sweetrl.errors import UsageError
 from sweetrl.learning.critic_cards import CriticCard
@@ -76,3 +76,7 @@ class CriticType:
     """Loads the critic from the folder of a trained one."""
     takes: tuple[str, ...] = ()
     """Which tools it uses beside its models: `judge`, `prompt`."""
+    argument: Literal["model", "folder", "served folder"] | None = None
+    """What stands after the colon, if it is something that can be looked for before the critic is opened."""
+    needs_reference: bool = True
+    """Whether it can say nothing about a task without a reference."""

@@ -87,6 +87,7 @@ CRITIC = CriticType(
     name="value",
     usage="value:DIR, a trained value function",
     open=open_value,
+    argument="folder",
     cards=(CriticKind.VALUE, CriticKind.REGRESSION),
     load=load,
 )

@@ -177,5 +177,10 @@ def open_judge(spec: str, tools: CriticTools) -> JudgeCritic:
 
 
 CRITIC = CriticType(
-    name="judge", usage="judge:MODEL, a language model that is asked", open=open_judge, takes=("judge",)
+    name="judge",
+    usage="judge:MODEL, a language model that is asked",
+    open=open_judge,
+    takes=("judge",),
+    argument="model",
+    needs_reference=False,
 )

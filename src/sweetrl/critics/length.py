@@ -12,4 +12,5 @@ CRITIC = CriticType(
     open=lambda _rest, _tools: ScriptedCritic(
         lambda _task, _history, output: -len(output) / CHARACTERS, name="length"
     ),
+    needs_reference=False,
 )

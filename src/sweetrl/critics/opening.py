@@ -7,6 +7,7 @@ from sweetrl import critics
 from sweetrl.critics.critic_type import CriticTools, Picture
 from sweetrl.dialogue.building import Models, ModelSettings
 from sweetrl.domains.prompt_files import read_prompt
+from sweetrl.domains.reference_pages import References
 from sweetrl.errors import needs_extra
 from sweetrl.protocols import ChatModel, TurnCritic
 from sweetrl.types import Sampling
@@ -29,8 +30,6 @@ class Judging:
             return models.of(ModelSettings(spec, Sampling()))
 
         def pictures() -> Picture:
-            from sweetrl.domains.reference_pages import References
-
             references = References()
             models.close_too(references)
             return references.of

@@ -129,4 +129,5 @@ CRITIC = CriticType(
     name="served",
     usage=f"{USAGE}, a trained critic that vLLM serves",
     open=open_served,
+    argument="served folder",
 )

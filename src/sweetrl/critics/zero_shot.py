@@ -60,4 +60,5 @@ CRITIC = CriticType(
     usage="zero:hf:PATH or zero:mini, a language model that was not trained for it",
     open=open_zero_shot,
     takes=("prompt",),
+    argument="model",
 )

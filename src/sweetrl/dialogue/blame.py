@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from sweetrl.errors import EndpointDown, ModelError, NoReplyError, StageError, UsageError, WordsError
+from sweetrl.outputs import last_page
 from sweetrl.protocols import Agent, Collaborator
 from sweetrl.types import Message, Reply, Role, Task
 
@@ -46,7 +47,7 @@ async def reply_or_excuse(
 ) -> Reply:
     """The collaborator's reply, or a fixed sentence where the agent's words are the reason that there is none."""
     known = readable(history)
-    neutral = [known[0], Message(Role.ASSISTANT, NEUTRAL)]
+    neutral = [known[0], Message(Role.ASSISTANT, _neutral(known[1:], seed))]
     try:
         return await ask_fairly(
             lambda: collaborator.reply(task, known, seed=seed),
@@ -54,6 +55,16 @@ async def reply_or_excuse(
         )
     except WordsError as error:
         return Reply(EXCUSES.get(error.kind, UNREADABLE), excuse=error.kind)
+
+
+def _neutral(said: Sequence[Message], seed: int) -> str:
+    """Words in the place of those that were said; a plain page in the place of a page.
+
+    It is another one for each seed: of pages that were shown before, pictures are remembered, and a browser that has
+    broken down meanwhile would pass for sound.
+    """
+    shown = last_page([message.text for message in said if message.role is Role.ASSISTANT])
+    return NEUTRAL if shown is None else f"{NEUTRAL}\n<html><body><p>Draft {seed}</p></body></html>"
 
 
 def readable(history: Sequence[Message]) -> list[Message]:

@@ -18,7 +18,7 @@ from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.blame import cause, reply_or_excuse
 from sweetrl.dialogue.rules import Conclusion, Rules
 from sweetrl.domains.registry import domain_of
-from sweetrl.errors import UsageError, WordsError
+from sweetrl.errors import UsageError, WordsError, one_line
 from sweetrl.protocols import Collaborator
 from sweetrl.records import without_surrogates
 from sweetrl.seeds import derive_seed
@@ -110,7 +110,7 @@ class Dialogue:
 
     def fail(self, stage: str, error: BaseException) -> Episode:
         """The record of this dialogue, which broke down in `stage` through no fault of the agent."""
-        message = " ".join(str(error).split())[:MESSAGE_CHARACTERS]
+        message = one_line(error)[:MESSAGE_CHARACTERS]
         self._failure = Failure(stage, cause(error), without_surrogates(message))
         return self.episode
 

@@ -1,15 +1,16 @@
 """People: a person at a terminal plays the agent of a game, or the collaborator through the same seam as a model."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.text import Text
 
 from sweetrl.dialogue.game import HUMAN, Debrief, Game
 from sweetrl.domains.registry import domain_of
 from sweetrl.errors import UsageError
 from sweetrl.types import Message, Reply, Role, Task, Turn
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 HELP = """\
 Enter sends. Pasted lines, and lines between ``` and ```, are one message.
@@ -38,7 +39,7 @@ class Terminal:
 
     def __init__(
         self,
-        console: "Console",
+        console: Console,
         read_line: Callable[[], str],
         *,
         more_is_waiting: Callable[[], bool] = lambda: False,
@@ -53,10 +54,6 @@ class Terminal:
 
     def show(self, title: str, text: str, *, style: str, language: str | None = None) -> None:
         """A titled box with text, or with code."""
-        from rich.panel import Panel
-        from rich.syntax import Syntax
-        from rich.text import Text
-
         text = _printable(text)
         body = Text(text) if language is None else Syntax(text, language, word_wrap=True)
         self._console.print(Panel(body, title=title, title_align="left", border_style=style))

@@ -18,7 +18,7 @@ from sweetrl.domains import colbench
 from sweetrl.domains.chat import logs
 from sweetrl.domains.chat.files import Entry, entries, is_messages
 from sweetrl.domains.registry import reference_text
-from sweetrl.errors import DataError
+from sweetrl.errors import DataError, one_line
 from sweetrl.outputs import ANSWER_MARKER, find_page
 from sweetrl.records import IdSet, LineDecoder
 from sweetrl.types import (
@@ -154,7 +154,7 @@ class _Line(NamedTuple):
         try:
             task = colbench.parse_task(content, position_id=_UNNAMED, split="", ascii_only=True)
         except msgspec.ValidationError as error:
-            raise self.entry.complaint(f"task: {_one_line(error)}") from None
+            raise self.entry.complaint(f"task: {one_line(error)}") from None
         return task if "id" in content else msgspec.structs.replace(task, id=content_id(task))
 
     def episode(self, task: Task, attempts: Counter[str]) -> Episode:
@@ -212,10 +212,6 @@ def content_id(task: Task) -> str:
     return "colbench-" + digest(f"{task.request}\x1f{reference_text(task)}")
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
 def _unknown(what: str) -> str:
     return f"{what} is not among the tasks; give the file that the dialogues were made on with --tasks"
 
@@ -230,7 +226,7 @@ def episode_from_published(
     try:
         known = msgspec.convert(line, _PublishedDialogue)
     except msgspec.ValidationError as error:
-        raise DataError(_one_line(error)) from None
+        raise DataError(one_line(error)) from None
     turns = _turns(known.dialogue_history)
     return Episode(
         task_id=task.id,
@@ -256,14 +252,7 @@ def published_verdict(episode: Episode, success_at: float = 1.0) -> Verdict | No
     reward = episode.extra.get(PUBLISHED, {}).get("reward")
     if isinstance(reward, bool) or not isinstance(reward, int | float):
         return None
-    return Verdict(
-        task_id=episode.task_id,
-        episode_id=episode.id,
-        scorer=PUBLISHED,
-        answer_digest=digest(episode.answer),
-        reward=float(reward),
-        success=reward >= success_at,
-    )
+    return logs.brought_verdict(episode, PUBLISHED, reward, success_at)
 
 
 def _turns(history: Sequence[_PublishedMessage]) -> tuple[Turn, ...]:

@@ -72,8 +72,6 @@ def _label(episode: Episode, number: int) -> str:
 
 def refuse_without_references(dialogues: list[LoggedDialogue], path: Path, critic: str) -> None:
     """Stop if a critic that compares with a reference is given dialogues without one."""
-    if critic.startswith("judge:") or critic == "length":
-        return
     lacking = next((each for each in dialogues if not reference_text(each.task)), None)
     if lacking is not None:
         raise UsageError(

@@ -1,18 +1,15 @@
 """Pictures of reference pages as files, for critics that see."""
 
+import asyncio
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sweetrl.browser.session import BrowserSession
 from sweetrl.domains.registry import domain_of
 from sweetrl.errors import DataError, PageError, RenderError
 from sweetrl.records import write_atomically
-from sweetrl.types import digest
-
-if TYPE_CHECKING:
-    from sweetrl.types import Task
+from sweetrl.types import Task, digest
 
 
 class References:
@@ -24,11 +21,11 @@ class References:
         self._folder = folder or Path(self._own.name if self._own else "")
         self._session = BrowserSession()
 
-    def path(self, task: "Task") -> Path:
+    def path(self, task: Task) -> Path:
         """Where the picture of a task's reference is, once it is made."""
         return self._folder / f"{digest(_page(task))}.png"
 
-    async def of(self, task: "Task") -> Path:
+    async def of(self, task: Task) -> Path:
         """The picture of a task's reference; `RenderError` if there can be none."""
         path = self.path(task)
         if not path.exists():
@@ -47,10 +44,8 @@ class References:
             self._own.cleanup()
 
 
-async def make_references(tasks: "Iterable[Task]", folder: Path) -> References:
+async def make_references(tasks: Iterable[Task], folder: Path) -> References:
     """The folder with the pictures of all these tasks in it."""
-    import asyncio
-
     references = References(folder)
     try:
         await asyncio.gather(*map(references.of, tasks))
@@ -59,7 +54,7 @@ async def make_references(tasks: "Iterable[Task]", folder: Path) -> References:
     return references
 
 
-def _page(task: "Task") -> str:
+def _page(task: Task) -> str:
     domain = domain_of(task)
     if domain.pictures is None:
         raise DataError(f"task {task.id} is a {task.domain} task; a critic that sees needs pages to look at")

@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from sweetrl.domains.domain import Domain, Generator
-from sweetrl.errors import DataError, UsageError
+from sweetrl.domains.domain import Domain, Generator, Labels
+from sweetrl.errors import DataError, UsageError, one_line
 from sweetrl.prompts import Prompt
 from sweetrl.types import Task
 
@@ -116,7 +116,7 @@ def _loaded(spec: str) -> Domain:
     try:
         found = getattr(importlib.import_module(module), attribute)
     except Exception as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        reason = f"{type(error).__name__}: {one_line(error)}"
         raise UsageError(
             f"{spec}: cannot load this domain: {reason}; give MODULE:OBJECT of a package that is installed, or of a "
             "module in a folder that PYTHONPATH names (PYTHONPATH=. for this folder)"
@@ -175,6 +175,12 @@ def domain_of_scorer(scorer: str) -> Domain | None:
     """Whose scorer this is, by its name; None where that says nothing."""
     of = [name for name in names() if scorer.startswith(f"{name}-")]
     return find_domain(max(of, key=len)) if of else None
+
+
+def labels_of_scorer(scorer: str) -> Labels:
+    """What the domain of a scorer calls things; general words where that is not known."""
+    domain = domain_of_scorer(scorer)
+    return Labels() if domain is None else domain.labels
 
 
 def reference_text(task: Task) -> str:

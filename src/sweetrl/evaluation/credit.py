@@ -22,6 +22,14 @@ Floats = NDArray[np.float64]
 
 ORACLE = "oracle: replays"
 """What the critic is called that knows all replays."""
+MEASURES = {
+    "spearman": "Spearman",
+    "pooled_spearman": "Spearman, all turns",
+    "auc": "AUC, clear pairs",
+    "gain": "gain",
+    "top1": "top 1",
+}
+"""What tables call the metrics of `CreditQuality`."""
 HALVES = "replays, half against half"
 """What the critic is called that knows half of the replays, and is judged by the other half."""
 

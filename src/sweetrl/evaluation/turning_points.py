@@ -5,15 +5,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from sweetrl.domains.logged import LoggedDialogue
 from sweetrl.types import Metric, TurnCredit
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 CHANCE = 0.5
 SURE = 0.05
@@ -78,16 +77,22 @@ class CreditReport:
         return None if self.auc is None else self.auc.low is not None and self.auc.low > CHANCE
 
     @cached_property
+    def by_dialogue(self) -> dict[str, list[TurnCredit]]:
+        """The credit of each dialogue that has any, turn by turn, by the id of its episode."""
+        own: dict[str, list[TurnCredit]] = {}
+        for each in sorted(self.credit, key=lambda one: one.turn):
+            own.setdefault(each.episode_id, []).append(each)
+        return own
+
+    @cached_property
     def worst_turns(self) -> list[WorstTurn]:
         """Of each failed dialogue, the turn that hurt most, the worst first; of all where no outcome is known."""
-        import numpy as np
-
         failed = [each for each in self.dialogues if each.success is False]
         known = any(each.success is not None for each in self.dialogues)
-        own: dict[str, list[tuple[float, int]]] = {}
-        for each in self.credit:
-            if each.advantage is not None:
-                own.setdefault(each.episode_id, []).append((each.advantage, each.turn))
+        own = {
+            name: [(each.advantage, each.turn) for each in turns if each.advantage is not None]
+            for name, turns in self.by_dialogue.items()
+        }
         everything = np.sort([advantage for turns in own.values() for advantage, _ in turns])
         found = [
             _worst(each, own[each.episode.id], everything)
@@ -135,7 +140,7 @@ class CreditReport:
             )
 
 
-def _worst(each: LoggedDialogue, turns: list[tuple[float, int]], everything: "Array") -> WorstTurn:
+def _worst(each: LoggedDialogue, turns: list[tuple[float, int]], everything: Array) -> WorstTurn:
     advantage, turn = min(turns)
     lower = int(everything.searchsorted(advantage))
     return WorstTurn(
@@ -155,8 +160,7 @@ def _worst(each: LoggedDialogue, turns: list[tuple[float, int]], everything: "Ar
 
 def find_habits(dialogues: Sequence[LoggedDialogue]) -> list[Habit]:
     """Phrases of the assistant that separate successes from failures, the clearest first."""
-    import numpy as np
-    from scipy.stats import hypergeom  # type: ignore[import-untyped]
+    from scipy.stats import false_discovery_control, hypergeom  # type: ignore[import-untyped]
 
     known = [each for each in dialogues if each.success is not None]
     good = np.array([bool(each.success) for each in known], np.bool_)
@@ -166,7 +170,7 @@ def find_habits(dialogues: Sequence[LoggedDialogue]) -> list[Habit]:
     among_good, total = has[:, good].sum(1), has.sum(1)
     rest = (len(known), int(good.sum()), total)
     tails = np.minimum(hypergeom.cdf(among_good, *rest), hypergeom.sf(among_good - 1, *rest))
-    p = _corrected(np.minimum(1.0, 2 * tails))
+    p = false_discovery_control(np.minimum(1.0, 2 * tails))
     shares = among_good / good.sum(), (total - among_good) / (~good).sum()
     order = sorted(np.flatnonzero(p < SURE).tolist(), key=lambda at: (p[at], names[at]))
     return [
@@ -175,10 +179,8 @@ def find_habits(dialogues: Sequence[LoggedDialogue]) -> list[Habit]:
     ]
 
 
-def _patterns(phrases: Sequence[set[str]]) -> "tuple[list[str], Array]":
+def _patterns(phrases: Sequence[set[str]]) -> tuple[list[str], Array]:
     """The phrases that some dialogues have and some have not, and which; of several that the same have, the longest."""
-    import numpy as np
-
     counts = Counter(name for own in phrases for name in own)
     several = [
         name for name, count in counts.items() if RARE * len(phrases) <= count <= (1 - RARE) * len(phrases)
@@ -202,18 +204,7 @@ def _phrases(dialogues: Sequence[LoggedDialogue]) -> list[set[str]]:
     return found
 
 
-def _corrected(p: "Array") -> "Array":
-    """By Benjamini and Hochberg."""
-    import numpy as np
-
-    order = np.argsort(p)
-    scaled = p[order] * len(p) / np.arange(1, len(p) + 1)
-    corrected = np.empty_like(p)
-    corrected[order] = np.minimum(1.0, np.minimum.accumulate(scaled[::-1])[::-1])
-    return corrected
-
-
-def _without_parts(order: Sequence[int], names: Sequence[str], has: "Array") -> list[int]:
+def _without_parts(order: Sequence[int], names: Sequence[str], has: Array) -> list[int]:
     """Without phrases that share a word with one before them and say hardly anything else."""
     kept: list[int] = []
     for at in order:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sweetrl.browser.session import BrowserSession
+from sweetrl.critics import FOLDER, type_of
 from sweetrl.critics.served import read_spec
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
@@ -29,7 +30,7 @@ from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import SweetError, installing
 from sweetrl.experiments.hardware import GIB, GPUS, USABLE, TrainingPlan
 from sweetrl.experiments.model_size import is_hub_name, is_on_this_machine, parameters_of, path_of
-from sweetrl.experiments.pipeline import SERVED, VALUES, Stage
+from sweetrl.experiments.pipeline import VALUES, Stage
 from sweetrl.learning.algorithms import default_settings
 from sweetrl.models.scripted import script_named
 from sweetrl.models.specification import EndpointUrl, parse_spec, trainable
@@ -196,15 +197,15 @@ class _Checker:
             yield from self._of_critic(recipe.candidates.critic)
 
     def _of_critic(self, name: str) -> Iterator[Problem]:
-        key, kind, rest = "candidates.critic", *name.partition(":")[::2]
-        if kind in ("judge", "zero"):
-            yield from self._of_model(key, rest)
-        elif name.startswith(SERVED):
-            yield from self._of_served_critic(key, rest)
-        elif name.startswith(VALUES) or kind in ("scripted", "length"):
+        key, kind, rest = "candidates.critic", type_of(name), name.partition(":")[2]
+        if name.startswith(VALUES):
             return
-        else:
-            folder = rest if kind in ("value", "hf") else name
+        if kind.argument == "model":
+            yield from self._of_model(key, rest)
+        elif kind.argument == "served folder":
+            yield from self._of_served_critic(key, rest)
+        elif kind.argument == "folder":
+            folder = name.removeprefix("hf:") if kind is FOLDER else rest
             if not self._is_there(folder):
                 yield Problem(f"{key}: {folder}: no such folder of a critic")
 

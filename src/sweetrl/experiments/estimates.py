@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from sweetrl.domains.sources import count_tasks
 from sweetrl.errors import SweetError
 from sweetrl.experiments.hardware import GPUS, Demand, TrainingPlan
 from sweetrl.experiments.pipeline import Stage
@@ -193,8 +194,6 @@ def _number(stage: Stage, option: str) -> int | None:
 @cache
 def _tasks(source: str) -> int | None:
     """How many tasks a source has; None if it is not there yet."""
-    from sweetrl.domains.sources import count_tasks
-
     try:
         return count_tasks(source)
     except SweetError:

@@ -4,11 +4,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from sweetrl.errors import ConfigError, DataError
+from sweetrl.errors import ConfigError
 from sweetrl.experiments.pipeline import Stage
-from sweetrl.records import make_folder, write_json
+from sweetrl.records import make_folder, read_json, write_json
 from sweetrl.settings.words import same_command
 
 JOURNAL = "run.json"
@@ -23,12 +21,8 @@ class Journal:
         self.entries = self._read()
 
     def _read(self) -> list[dict[str, Any]]:
-        if not self._path.exists():
-            return []
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=list[dict[str, Any]])
-        except msgspec.DecodeError as error:
-            raise DataError(f"not the journal of a run: {error}", path=self._path) from None
+        there = self._path.exists()
+        return read_json(self._path, list[dict[str, Any]], "the journal of a run") if there else []
 
     def has(self, stage: Stage) -> bool:
         """Whether the stage is done; one that was done otherwise is an error."""

@@ -8,14 +8,16 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from sweetrl.browser.assets import INSTALLING, PACKAGES, WebAssets
+from sweetrl.browser.chromium import PROGRAMS, find_browser
 from sweetrl.errors import UsageError, installing
-
-if TYPE_CHECKING:
-    from sweetrl.models.probe import Probe
-    from sweetrl.sandbox import Offer
+from sweetrl.models.probe import Probe
+from sweetrl.sandbox import Offer
+from sweetrl.sandbox.inside.confinement import world_readable
 
 GIB = 1 << 30
 CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
@@ -52,7 +54,7 @@ class Finding:
     """What to do about it; empty where nothing needs doing."""
 
 
-def examine(offer: "Offer") -> list[Finding]:
+def examine(offer: Offer) -> list[Finding]:
     """What this machine has and lacks; `offer` is what isolates untrusted code here."""
     return [*_machine(), *_isolation(offer), *_programs(), _torch(), *_extras()]
 
@@ -70,8 +72,6 @@ def _machine() -> Iterator[Finding]:
 
 
 def _user() -> str:
-    from sweetrl.sandbox.inside.confinement import world_readable
-
     if os.geteuid() != 0:
         return f"unprivileged (uid {os.geteuid()})"
     if world_readable(sysconfig.get_path("stdlib")):
@@ -98,7 +98,7 @@ def _memory_bytes() -> int:
 # ---------------------------------------------------------------- isolation of untrusted code
 
 
-def _isolation(offer: "Offer") -> Iterator[Finding]:
+def _isolation(offer: Offer) -> Iterator[Finding]:
     yield _landlock(offer.landlock)
     yield Finding(
         "seccomp",
@@ -121,7 +121,7 @@ def _landlock(version: int) -> Finding:
     return Finding("landlock", "ok", f"version {version}", purpose)
 
 
-def _bubblewrap(offer: "Offer") -> Finding:
+def _bubblewrap(offer: Offer) -> Finding:
     purpose = "isolates untrusted code where Landlock cannot"
     if offer.bubblewrap:
         return Finding("bubblewrap", "ok", offer.bubblewrap, purpose)
@@ -146,8 +146,6 @@ def _programs() -> Iterator[Finding]:
 
 
 def _browser() -> Finding:
-    from sweetrl.browser.chromium import PROGRAMS, find_browser
-
     purpose = "renders pages of frontend tasks"
     try:
         path = find_browser()
@@ -162,8 +160,6 @@ def _browser() -> Finding:
 
 
 def _web_assets() -> Finding:
-    from sweetrl.browser.assets import INSTALLING, PACKAGES, WebAssets
-
     assets, purpose = WebAssets(), "stylesheets and fonts of pages"
     if absent := assets.missing():
         return Finding(
@@ -189,8 +185,6 @@ def _torch() -> Finding:
 
 def _extras() -> Iterator[Finding]:
     """One line per extra of the package, as its own metadata list them."""
-    from importlib.metadata import metadata, requires
-
     requirements = requires("sweetrl") or []
     for extra in metadata("sweetrl").get_all("Provides-Extra") or []:
         own = [each for each in requirements if re.search(rf"extra == ['\"]{extra}['\"]", each)]
@@ -206,8 +200,6 @@ def _extra(extra: str, absent: list[str]) -> Finding:
 
 
 def _installed(distribution: str) -> bool:
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         version(distribution)
     except PackageNotFoundError:
@@ -218,7 +210,7 @@ def _installed(distribution: str) -> bool:
 # ---------------------------------------------------------------- models
 
 
-def examine_model(name: str, probe: "Probe") -> list[Finding]:
+def examine_model(name: str, probe: Probe) -> list[Finding]:
     """What a model did when it was asked (`models/probe.py`)."""
     varied = probe.varies and probe.distinct
     return [

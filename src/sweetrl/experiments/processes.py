@@ -1,5 +1,6 @@
 """Programs that a command starts and that must not outlive it, however it ends."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -45,9 +46,14 @@ def start(
     )
 
 
-def _dying_with(parent: int) -> Callable[[], None]:
+def die_with_parent() -> None:
+    """End this process when the one that started it ends; programs that it runs in turn die with it."""
     import ctypes
 
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _dying_with(parent: int) -> Callable[[], None]:
     libc = ctypes.CDLL(None)  # before the fork, after which little is allowed
 
     def prepare() -> None:

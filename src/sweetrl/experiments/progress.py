@@ -3,6 +3,7 @@
 Its first line is what is done and of how many, the second what the command waits for, if it does.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -20,19 +21,24 @@ Tell = Callable[..., None]
 def teller() -> Tell | None:
     """Who to tell how far this command is; None if nobody asked."""
     path = os.environ.get(VARIABLE)
-    return None if not path else _Teller(Path(path))
+    return None if not path else Teller(Path(path))
 
 
-class _Teller:
+class Teller:
+    """Writes how far a command is to a file, a few times a second."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._spoken = 0.0
 
     def __call__(self, done: int, total: int, trouble: str = "") -> None:
+        """So much is done, of so many; and what the command waits for."""
         now = time.monotonic()
         if now - self._spoken >= SECONDS or done >= total:
             self._spoken = now
-            self._path.write_text(f"{done} {total}\n{trouble}", encoding="utf-8", errors="replace")
+            # On another machine than the run's there may be no such folder; no stage fails for that.
+            with contextlib.suppress(OSError):
+                self._path.write_text(f"{done} {total}\n{trouble}", encoding="utf-8", errors="replace")
 
 
 def told(path: Path) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from sweetrl.errors import DataError, UsageError, needs_extra
+from sweetrl.errors import DataError, UsageError, first_line, needs_extra
 from sweetrl.records import card_path, read_card, read_lines
 from sweetrl.types import RunMetrics
 
@@ -81,7 +81,7 @@ def publish(publication: Publication, *, private: bool) -> str:
     try:
         return _send(HfApi(library_name="sweetrl"), publication, private=private)
     except (HfHubHTTPError, LocalTokenNotFoundError, OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".")
+        reason = first_line(error).rstrip(".")
         raise UsageError(
             f"{publication.repository}: the hub says: {reason}; log in with `hf auth login`"
         ) from error

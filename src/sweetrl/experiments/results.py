@@ -4,14 +4,14 @@ from pathlib import Path
 
 import msgspec
 
-from sweetrl.errors import DataError, UsageError
+from sweetrl.errors import UsageError
 from sweetrl.evaluation.merged_results import merged_results
 from sweetrl.evaluation.studies import StudyResults
 from sweetrl.experiments.journal import Journal
 from sweetrl.experiments.plan import Plan
 from sweetrl.experiments.study_report import REPORT, write_report
 from sweetrl.experiments.study_results import StudyReader, missing_points, points_of
-from sweetrl.records import write_atomically, write_json
+from sweetrl.records import read_json, write_atomically, write_json
 from sweetrl.report.study_page import study_page
 from sweetrl.settings import Study, current_settings
 
@@ -52,10 +52,7 @@ def written_results(study: Study) -> StudyResults | None:
 def _gather(results: StudyResults, path: Path) -> StudyResults:
     """The results merged with those of earlier runs, which are kept beside the page."""
     if path.exists():
-        try:
-            earlier = msgspec.json.decode(path.read_bytes(), type=StudyResults)
-        except msgspec.DecodeError as error:
-            raise DataError(f"not the results of a study: {error}; move it away", path=path) from None
+        earlier = read_json(path, StudyResults, "the results of a study; move it away")
         earlier = msgspec.structs.replace(earlier, settings=current_settings(earlier.settings))
         results = merged_results(results, earlier)
     path.parent.mkdir(parents=True, exist_ok=True)

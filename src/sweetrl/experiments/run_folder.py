@@ -5,14 +5,15 @@ there and those of the trained policy in `evaluation/`, which is what a report i
 folder itself or one below, have their log.
 """
 
-import math
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -27,13 +28,13 @@ from sweetrl.records import (
     card_path,
     is_merged_shard,
     read_card,
+    read_json,
     read_lines,
     read_records,
-    unreadable,
 )
 from sweetrl.report.contents import Provenance, Training
 from sweetrl.report.runs import Run
-from sweetrl.types import Episode, Metric, RunMetrics, Task, TurnCredit, Verdict
+from sweetrl.types import Metric, RunMetrics, Task, TurnCredit, Verdict
 
 T = TypeVar("T")
 
@@ -42,29 +43,20 @@ LOG, CARD = "log.jsonl", "sweetrl.json"
 """Files of a trained model; `learning` defines them, and is too heavy to import."""
 LEAKS, EXCUSED = "leaking_dialogues", "excused_replies"
 """Metrics of fairness that a report shows, the second one where it is not zero."""
+LARGEST_PICTURE = 32 << 20
+"""Bytes of a screenshot that is read."""
 _HASH = re.compile("[0-9a-f]{16,128}")
 _FACTS = ("method", "kind", "learning_rate", "beta", "nll", "batch_size", "epochs", "seed")
 
 
-class _Records(Generic[T]):
+class _Anew(Generic[T]):
     """The records of a file, read anew each time."""
 
-    def __init__(self, path: Path, record_type: type[T]) -> None:
-        self._path = path
-        self._type = record_type
+    def __init__(self, read: Callable[[], Iterator[T]]) -> None:
+        self._read = read
 
     def __iter__(self) -> Iterator[T]:
-        return read_records(self._path, self._type)
-
-
-class _Dialogues:
-    """The dialogues of a file in either format, read anew each time."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __iter__(self) -> Iterator[Episode]:
-        return distinct_episodes(self._path)
+        return self._read()
 
 
 def open_runs(words: Sequence[str]) -> "list[RunFolder]":
@@ -136,10 +128,10 @@ class RunFolder:
         credit = folder / CREDIT
         return Run(
             name=self.title,
-            episodes=_Dialogues(folder / EPISODES),
-            verdicts=_Records(folder / VERDICTS, Verdict),
+            episodes=_Anew(partial(distinct_episodes, folder / EPISODES)),
+            verdicts=_Anew(partial(read_records, folder / VERDICTS, Verdict)),
             metrics=read_metrics(folder / METRICS),
-            credit=_Records(credit, TurnCredit) if credit.is_file() else (),
+            credit=_Anew(partial(read_records, credit, TurnCredit)) if credit.is_file() else (),
             tasks=tasks,
             turn_limit=_turn_limit(folder / EPISODES),
             picture=lambda name: read_picture(folder / SCREENSHOTS, name),
@@ -151,7 +143,7 @@ class RunFolder:
         """The logs of the models that were trained here."""
         for folder in self._models:
             name = self.title if folder == self.path else f"{self.title}/{folder.name}"
-            card = _read_json(folder / CARD, _ModelCard)
+            card = read_json(folder / CARD, _ModelCard, "a training card")
             scored = None if card.settings.get("method") == "critic" else self._scored
             metrics = () if scored is None else read_metrics(scored / METRICS)
             yield Training(name, read_log(folder / LOG), (*card.facts(), *turns_used(metrics)))
@@ -166,14 +158,14 @@ class RunFolder:
                 if card_path(path).is_file() and not is_merged_shard(path):
                     yield _of_records(self._shown(path), read_card(path))
         for folder in self._models:
-            yield _of_model(self._shown(folder), _read_json(folder / CARD, _ModelCard))
+            yield _of_model(self._shown(folder), read_json(folder / CARD, _ModelCard, "a training card"))
 
     def _shown(self, path: Path) -> str:
         return f"{self.title}/{path.relative_to(self.path)}" if path != self.path else self.title
 
     def _journal(self) -> Iterator[Provenance]:
         path = self.path / JOURNAL
-        stages = _read_json(path, list[_Stage]) if path.is_file() else []
+        stages = read_json(path, list[_Stage], "the journal of a run") if path.is_file() else []
         if stages:
             commands = [f"sweetrl {shlex.join(stage.arguments)}  # {stage.seconds:.1f} s" for stage in stages]
             seconds = sum(stage.seconds for stage in stages)
@@ -206,7 +198,7 @@ def read_metrics(path: Path) -> tuple[Metric, ...]:
     """What a `metrics.json` has for a report; nothing if there is none."""
     if not path.is_file():
         return ()
-    found = _read_json(path, RunMetrics)
+    found = read_json(path, RunMetrics, "the metrics of a run")
     fairness = (
         each for each in found.fairness if each.name == LEAKS or (each.name == EXCUSED and each.value)
     )
@@ -214,18 +206,11 @@ def read_metrics(path: Path) -> tuple[Metric, ...]:
 
 
 def read_picture(folder: Path, name: str) -> bytes | None:
-    """A kept picture; names that are no hashes could lead out of the folder."""
+    """A kept picture, if it has a sensible size; names that are no hashes could lead out of the folder."""
     path = folder / f"{name}.png"
-    return path.read_bytes() if _HASH.fullmatch(name) and path.is_file() else None
-
-
-def _read_json(path: Path, expected: type[T]) -> T:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=expected)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"not what it should be: {error}", path=path) from None
+    if not _HASH.fullmatch(name) or not path.is_file() or path.stat().st_size > LARGEST_PICTURE:
+        return None
+    return path.read_bytes()
 
 
 def read_log(path: Path) -> dict[str, tuple[tuple[float, float], ...]]:
@@ -235,14 +220,20 @@ def read_log(path: Path) -> dict[str, tuple[tuple[float, float], ...]]:
     for number, line in read_lines(path):
         try:
             entry = decode.decode(line)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(f"not a line of a training log: {error}", path=path, line=number) from None
         # The last line of a log sums up the run.
-        if isinstance(step := entry.get("step"), int) and "train_runtime" not in entry:
+        step = entry.get("step")
+        if _is_plotted(step) and "train_runtime" not in entry:
             for name, value in entry.items():
-                if name not in ("step", "epoch") and isinstance(value, int | float) and math.isfinite(value):
+                if name not in ("step", "epoch") and _is_plotted(value):
                     curves.setdefault(name, []).append((step, float(value)))
     return {name: tuple(points) for name, points in curves.items()}
+
+
+def _is_plotted(value: object) -> TypeGuard[float]:
+    """Whether a metric is a number that a curve can have."""
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
 
 
 # ---------------------------------------------------------------- cards

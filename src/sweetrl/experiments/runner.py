@@ -92,11 +92,11 @@ class Runner:
         """The first one."""
 
     def _alone(self) -> frozenset[int]:
-        """Servers have one address and launchers take all GPUs, so that their stages share the machine with none."""
+        """Servers have one address, so that their stages share the machine with none."""
         return frozenset(
             number
             for number, stage in enumerate(self._planned)
-            if stage.launcher or self._servers.of(stage.name)
+            if self._executor.takes_all(stage) or self._servers.of(stage.name)
         )
 
     @property

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from sweetrl.critics import type_of
 from sweetrl.errors import ConfigError, UsageError
 from sweetrl.experiments.pipeline import (
     UNTRAINED,
@@ -93,9 +94,9 @@ class _Branch:
 
     part: str
     data: Path
-    """The folder of the dialogues, their pairs and the critics that learnt from them."""
+    """The folder of the dialogues and their pairs."""
     folder: Path
-    """The folder of everything that depends on the agent."""
+    """The folder of everything that depends on the agent, the critics that start from its model included."""
     tasks: str
     agent: AgentSettings
     held: bool = False
@@ -107,7 +108,7 @@ class _Branch:
             episodes=self.data / "episodes.jsonl",
             verdicts=self.data / "verdicts.jsonl",
             pairs=self.data / "pairs.jsonl",
-            critic=self.data / "critics" / critic,
+            critic=self.folder / "critics" / critic,
             candidates=self.folder / "candidates.jsonl",
             ranked=self.folder / "ranked" / f"{critic}.jsonl",
             turn_pairs=self.folder / "turn_pairs" / f"{method}.jsonl",
@@ -179,7 +180,8 @@ class _Seed:
     def _recipe(self, branch: _Branch, method: str, critic: str) -> Recipe:
         study, settings = self._study, self._study.methods[method]
         chosen = study.critics.get(critic)
-        model = branch.agent.model.removeprefix("hf:")
+        seed_model = branch.agent.model.removeprefix("hf:")
+        model = seed_model
         if settings.init_from is not None:
             model = str(branch.places(settings.init_from, "").policy)
         return Recipe(
@@ -194,7 +196,7 @@ class _Seed:
             rollout=study.rollout,
             scoring=study.scoring,
             pairs=study.pairs,
-            critic=_trained(chosen, study.base_model) if chosen is not None and chosen.trained else None,
+            critic=_trained(chosen, seed_model) if chosen is not None and chosen.trained else None,
             candidates=_candidates(study, chosen, _values_of(branch.places(method, critic).ranked)),
             turn_pairs=settings.turn_pairs,
             policy=TrainSettings(**msgspec.structs.asdict(settings.policy), model=model),
@@ -374,4 +376,4 @@ def _values_of(ranked: Path) -> Path:
 
 def _told(critic: StudyCritic) -> str | None:
     """The prompt of a critic without training; the folder of a trained one has it."""
-    return critic.prompt if critic.use is not None and critic.use.startswith("zero:") else None
+    return critic.prompt if critic.use is not None and "prompt" in type_of(critic.use).takes else None

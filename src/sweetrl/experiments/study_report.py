@@ -1,7 +1,7 @@
 """The report of a study: its results as one HTML page, with training curves and dialogues of its first seed."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from sweetrl.candidates.credit import credit_turns
 from sweetrl.critics.opening import open_with_models
 from sweetrl.dialogue.building import Models
 from sweetrl.domains.sources import load_tasks
-from sweetrl.evaluation.studies import Curve, Step, StudyResults, useful_curves
+from sweetrl.evaluation.studies import Step, StudyResults, useful_curves
 from sweetrl.experiments.journal import JOURNAL
 from sweetrl.experiments.plan import Evaluated, Plan
 from sweetrl.experiments.run_folder import RunFolder, turns_used
@@ -24,10 +24,8 @@ from sweetrl.report import (
     Comparison,
     Figure,
     Method,
-    Point,
     Provenance,
     ReportContents,
-    Series,
     Training,
     compose,
     render,
@@ -36,8 +34,7 @@ from sweetrl.report.compose import method_of
 from sweetrl.report.examples import choose_tasks
 from sweetrl.report.headline import duel_methods, duel_task, gaps, headline, reward_measure
 from sweetrl.report.runs import Run
-from sweetrl.report.scales import estimate_of
-from sweetrl.report.study_page import missing_text
+from sweetrl.report.study_page import curves_figure, missing_text
 from sweetrl.settings import Study
 from sweetrl.settings.studies import SEED
 from sweetrl.types import Episode, Metric, Task, TurnCredit
@@ -157,12 +154,12 @@ class _Report:
         useful = useful_curves(self._results.methods)
         if useful:
             title = "Questions about what matters and is new, turn by turn"
-            yield _figure(title, "turn", useful, y="share of dialogues")
+            yield curves_figure(title, "turn", useful, y="share of dialogues")
         if self._results.best_of:
             title = "The best of N drafts, by critic"
-            yield _figure(title, "drafts of each turn", self._results.best_of, log=True)
+            yield curves_figure(title, "drafts of each turn", self._results.best_of, log=True)
         if self._results.sizes:
-            yield _figure("Number of dialogues", "dialogues", self._results.sizes)
+            yield curves_figure("Number of dialogues", "dialogues", self._results.sizes)
 
     def _trainings(self) -> Iterator[Training]:
         for part in ("critics", "policies"):
@@ -226,15 +223,3 @@ def _comparison(step: Step) -> Comparison:
         ties=step.tasks - step.wins - step.losses,
         losses=step.losses,
     )
-
-
-def _figure(title: str, x: str, curves: Sequence[Curve], *, y: str = "success", log: bool = False) -> Figure:
-    series = tuple(Series(curve.label, tuple(_points(curve))) for curve in curves)
-    return Figure(title, x, y, series, percent=True, log_x=log)
-
-
-def _points(curve: Curve) -> Iterator[Point]:
-    for place, metric in curve.points:
-        found = estimate_of(metric)
-        if found is not None:
-            yield Point(place, found.value, found.low, found.high)

@@ -31,7 +31,7 @@ from sweetrl.evaluation.two_way_intervals import Table, two_way_mean
 from sweetrl.experiments.layout import EPISODES, METRICS, VERDICTS
 from sweetrl.experiments.plan import PARTS, Evaluated, Plan
 from sweetrl.prompts import TURN_LIMIT
-from sweetrl.records import read_lines, read_records, unreadable
+from sweetrl.records import read_json, read_lines, read_records
 from sweetrl.settings import Study
 from sweetrl.types import CandidateSet, Metric, RunMetrics, Task, TurnValues, Verdict
 
@@ -257,11 +257,7 @@ class StudyReader:
 
 
 def _metrics(folder: Path) -> RunMetrics:
-    path = folder / METRICS
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=RunMetrics)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    return read_json(folder / METRICS, RunMetrics, "the metrics of a run")
 
 
 def _mean_size(runs: Sequence[Evaluated]) -> float:

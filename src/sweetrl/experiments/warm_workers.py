@@ -67,7 +67,7 @@ def start(
     context.set_forkserver_preload([STACK])
     process = context.Process(target=_run, args=(command, list(arguments), log, dict(variables)))
     try:
-        with _environment(variables):
+        with environment(variables):
             process.start()
     except (OSError, EOFError):
         return None  # it broke down; a process of the ordinary kind says why, if it does too
@@ -97,7 +97,8 @@ def _end_after(sentinel: int) -> None:
 
 
 @contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """In this block these variables are set."""
     before = dict(os.environ)
     os.environ.update(variables)
     try:

@@ -17,7 +17,6 @@ import fcntl
 import os
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -29,7 +28,7 @@ from msgspec import Struct
 from sweetrl.errors import ConfigError, DataError, TrainingError, UsageError
 from sweetrl.learning.algorithms import algorithm_of
 from sweetrl.learning.settings import TrainingSettings
-from sweetrl.records import installed_versions, unreadable, unwritable, write_atomically, write_json
+from sweetrl.records import installed_versions, read_json, unwritable, write_atomically, write_json
 
 CARD = "sweetrl.json"
 LOG = "log.jsonl"
@@ -84,15 +83,9 @@ def _identity(card: TrainingCard) -> dict[str, object]:
 
 def read_training_card(folder: Path) -> TrainingCard:
     """The card of a trained model."""
-    path = folder / CARD
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=TrainingCard)
-    except FileNotFoundError:
-        raise DataError("has no sweetrl.json: not a model that sweetrl trained", path=folder) from None
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except msgspec.DecodeError as error:
-        raise DataError(f"not a training card: {error}", path=path) from None
+    if not (folder / CARD).exists():
+        raise DataError(f"has no {CARD}: not a model that sweetrl trained", path=folder)
+    return read_json(folder / CARD, TrainingCard, "a training card")
 
 
 def write_training_card(folder: Path, card: TrainingCard) -> None:
@@ -107,11 +100,6 @@ def training_versions() -> dict[str, str]:
         **installed_versions(),
         **{name: metadata.version(name) for name in ("torch", "transformers", "accelerate", "peft")},
     }
-
-
-def timestamp() -> str:
-    """Now, in UTC."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 # ---------------------------------------------------------------- the run's folder

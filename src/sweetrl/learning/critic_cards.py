@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from sweetrl.domains.registry import reference_text
 from sweetrl.errors import DataError
 from sweetrl.learning.settings import Normalisation
 from sweetrl.prompts import Prompt
-from sweetrl.records import unreadable, write_json
+from sweetrl.records import read_json, write_json
 from sweetrl.types import Task
 
 CRITIC_CARD = "critic.json"
@@ -51,17 +50,11 @@ def write_critic_card(folder: Path, card: CriticCard) -> None:
 
 def read_critic_card(folder: Path) -> CriticCard:
     """What the folder of a critic says of it."""
-    path = folder / CRITIC_CARD
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=CriticCard)
-    except FileNotFoundError:
+    if not (folder / CRITIC_CARD).exists():
         raise DataError(
             f"has no {CRITIC_CARD}: not a critic; train one with `sweetrl train critic`", path=folder
-        ) from None
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except msgspec.DecodeError as error:
-        raise DataError(f"not the card of a critic: {error}", path=path) from None
+        )
+    return read_json(folder / CRITIC_CARD, CriticCard, "the card of a critic")
 
 
 def tell_secret(prompt: Prompt, task: Task) -> str:

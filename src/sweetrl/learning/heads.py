@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from sweetrl.errors import DataError
+from sweetrl.errors import DataError, first_line
 from sweetrl.learning.batches import TokenBatch
 from sweetrl.learning.candidates import CandidateStates, candidate_states
 from sweetrl.learning.logprobs import hidden_states, unwrapped
@@ -83,7 +83,7 @@ def load_score_head(model: Any, folder: Path) -> None:
     try:
         weights = load_file(path)
     except (OSError, SafetensorError) as error:
-        reason = str(error).split("\n", maxsplit=1)[0]
+        reason = first_line(error)
         raise DataError(
             f"cannot read the critic's head: {reason}; train the critic anew", path=path
         ) from error

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import (
@@ -18,7 +19,7 @@ from transformers import (
 )
 from transformers.distributed.configuration_utils import DistributedConfig
 
-from sweetrl.errors import UsageError
+from sweetrl.errors import UsageError, first_line
 from sweetrl.learning.algorithms import algorithm_of
 from sweetrl.learning.heads import SCORE_HEAD, add_score_head, save_score_head
 from sweetrl.learning.settings import LoraSettings, Precision, TrainingSettings
@@ -181,12 +182,9 @@ def read_weights(folder: Path, *, vision: bool = False) -> dict[str, Tensor]:
 
 
 def _without_adapters(settings: TrainingSettings) -> TrainingSettings:
-    from msgspec.structs import replace
-
     return replace(settings, lora=None, precision=Precision.FLOAT32)
 
 
 def _unloadable(path: str, error: Exception, *, vision: bool = False) -> UsageError:
-    reason = str(error).strip().split("\n", maxsplit=1)[0]
     kind = "vision-language" if vision else "causal language"
-    return UsageError(f"{path}: cannot load a {kind} model from there: {reason}")
+    return UsageError(f"{path}: cannot load a {kind} model from there: {first_line(error)}")

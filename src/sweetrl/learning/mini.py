@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy, linear
 from torch.optim import AdamW, Optimizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from sweetrl.learning.mini_corpora import PAGES, PROGRAMMING, VARIED_PROGRAMMING, Corpus
+from sweetrl.learning.mini_corpora import ABLE_PROGRAMMING, PAGES, PROGRAMMING, VARIED_PROGRAMMING, Corpus
 from sweetrl.learning.mini_tokenizers import AGENT, END, USER
 from sweetrl.learning.muon import Muon
 from sweetrl.seeds import derive_seed
@@ -55,7 +55,7 @@ class Size:
 
 SIZES = {
     "mini": Size(width=128, layers=3, inner=256, heads=4, steps=1400),
-    "mini-large": Size(width=192, layers=3, inner=384, heads=6, steps=1400),
+    "mini-large": Size(width=192, layers=3, inner=384, heads=6, steps=1400, corpus=ABLE_PROGRAMMING),
     "mini-long": Size(
         width=192,
         layers=4,

@@ -102,6 +102,7 @@ dialogues of a scripted, mediocre programmer on training tasks only. It asks abo
 
 
 PROGRAMMING = _programming(programming.HABITS)
+ABLE_PROGRAMMING = _programming(programming.ABLE)
 VARIED_PROGRAMMING = _programming(programming.VARIED, vocabulary=1024)
 PAGES = Corpus(
     benchmark=plain_pages.NAME,

@@ -6,7 +6,7 @@ import msgspec
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
-from sweetrl.errors import UsageError
+from sweetrl.errors import UsageError, first_line
 from sweetrl.learning.critic_cards import CriticCard
 from sweetrl.learning.reference import model_digest
 from sweetrl.learning.tokens import DialogueEncoder
@@ -29,8 +29,7 @@ def load_network(path: str, *, vision: bool = False, dtype: torch.dtype | None =
                 located(path), dtype=chosen, output_loading_info=True, trust_remote_code=False
             )
     except (OSError, ValueError, RuntimeError) as error:
-        reason = str(error).strip().split("\n", maxsplit=1)[0]
-        raise UsageError(f"{path}: cannot load a language model from there: {reason}") from error
+        raise UsageError(f"{path}: cannot load a language model from there: {first_line(error)}") from error
     if found["missing_keys"]:
         raise UsageError(
             f"{path}: the weights are of another architecture than the {model.config.model_type} that config.json "
@@ -46,8 +45,7 @@ def load_encoder(path: str, max_tokens: int) -> DialogueEncoder:
     try:
         tokenizer = AutoTokenizer.from_pretrained(located(path), trust_remote_code=False)
     except (OSError, ValueError) as error:
-        reason = str(error).strip().split("\n", maxsplit=1)[0]
-        raise UsageError(f"{path}: cannot load a tokenizer from there: {reason}") from error
+        raise UsageError(f"{path}: cannot load a tokenizer from there: {first_line(error)}") from error
     return DialogueEncoder(tokenizer, max_tokens=max_tokens)
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import AutoProcessor
 
-from sweetrl.errors import DataError, MissingExtra, UsageError
+from sweetrl.errors import DataError, MissingExtra, UsageError, one_line
 
 REMEMBERED_PICTURES = 1024
 """Of so many the tokens are kept."""
@@ -113,7 +113,7 @@ def load_pictures(path: str) -> PictureReader:
             path, backend="pil", trust_remote_code=False
         )
     except (OSError, ValueError, ImportError, TypeError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = one_line(error)[:200]
         raise UsageError(f"{path}: cannot load a processor of pictures from there: {reason}") from error
     if getattr(processor, "image_token", None) is None:
         raise UsageError(f"{path}: has no processor of pictures and text; use a vision-language model")

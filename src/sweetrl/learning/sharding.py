@@ -19,7 +19,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from transformers.core_model_loading import revert_weight_conversion
 
-from sweetrl.errors import DataError
+from sweetrl.errors import DataError, first_line
 from sweetrl.learning.settings import MODEL_FILE_BYTES
 
 SHARDS = "shards"
@@ -70,7 +70,7 @@ def load_progress(model: Any, optimiser: Any, folder: Path) -> None:
 def _reason(error: BaseException) -> str:
     """The first line of what went wrong first."""
     failures = [each[0] for each in getattr(error, "failures", {}).values()]
-    return str((failures or [error])[0]).strip().split("\n", maxsplit=1)[0]
+    return first_line((failures or [error])[0])
 
 
 def save_whole(model: Any, folder: Path, *, without: str, main: bool) -> None:

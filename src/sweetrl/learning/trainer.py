@@ -36,7 +36,6 @@ from sweetrl.learning.checkpoints import (
     diverged,
     flush,
     readable_save_errors,
-    timestamp,
     write_training_card,
 )
 from sweetrl.learning.datasets import Dataset
@@ -48,6 +47,7 @@ from sweetrl.learning.reference import with_reference
 from sweetrl.learning.run_options import Progress, RunOptions, training_arguments
 from sweetrl.learning.sharding import free_gathered_weights, load_progress, save_progress, save_whole
 from sweetrl.learning.steps import StepsOfRun, collator
+from sweetrl.records import now
 
 _WHOLE = StateDictOptions(full_state_dict=True, cpu_offload=True)
 
@@ -327,7 +327,7 @@ class TurnTrainer(Trainer):
         with self._staged() as aside:
             made = aside / "final"
             adapted = self._settings.lora is not None
-            self._card = changed(self._card_now(), finished=timestamp())
+            self._card = changed(self._card_now(), finished=now())
             self.save_model(str(made / ADAPTER if adapted else made))
             self.accelerator.wait_for_everyone()
             if self.is_world_process_zero():

@@ -21,7 +21,7 @@ from sweetrl.domains.sources import fingerprint_of_tasks, tasks_or_none
 from sweetrl.errors import UsageError
 from sweetrl.learning.algorithm import Algorithm, Records
 from sweetrl.learning.algorithms import default_settings
-from sweetrl.learning.checkpoints import REFERENCES, RunFolder, TrainingCard, timestamp, training_versions
+from sweetrl.learning.checkpoints import REFERENCES, RunFolder, TrainingCard, training_versions
 from sweetrl.learning.encodings import Picture, open_encoding
 from sweetrl.learning.loading import default_precision, longest_context
 from sweetrl.learning.run_options import NEVER, Progress, RunOptions
@@ -31,7 +31,7 @@ from sweetrl.models.local.network import no_progress_bars
 from sweetrl.models.shipped import NAMES
 from sweetrl.models.specification import trainable
 from sweetrl.prompts import Prompt, agent_instructions
-from sweetrl.records import fingerprint, read_records
+from sweetrl.records import fingerprint, now, read_records
 from sweetrl.settings import TrainRunSettings
 from sweetrl.types import EpisodePair, Task, TurnPair, Verdict
 
@@ -167,7 +167,7 @@ class _Run:
             cut_turns=data.cut,
             success_rate=data.success_rate,
             versions=training_versions(),
-            started=timestamp(),
+            started=now(),
         )
         card = folder.claim(card) if is_main() else folder.join(card)
         if card.finished:

@@ -18,6 +18,10 @@ KINDS = {
 }
 
 
+_OFFICIAL_MODEL = re.compile(r"(?!.*:\d{1,5}\Z)[A-Za-z0-9][A-Za-z0-9_.:-]*")
+"""A name that a model of OpenAI's own service can have. Addresses and names on the hub look different."""
+
+
 @dataclass(frozen=True)
 class EndpointUrl:
     """Where an OpenAI-compatible server is. Its representation holds no secret."""
@@ -103,10 +107,10 @@ def parse_spec(text: str) -> ModelSpec:
         raise UsageError(f"'{kind}:' lacks its model; write {KINDS[kind]}")
     if kind != "openai":
         return ModelSpec(kind, rest.removeprefix("//"))
-    model, at, address = _split_address(rest)
+    model, at, address = _split_address(rest.removeprefix("//"))
     if not model or (at and not address):
         raise UsageError(f"cannot read '{kind}:{model}{at}'; write {KINDS[kind]}")
-    if not at and "@" in model:
+    if not at and not _OFFICIAL_MODEL.fullmatch(model):
         raise UsageError(_no_scheme(model))
     return ModelSpec(kind, model, parse_url(address) if at else EndpointUrl(OFFICIAL_URL))
 
@@ -128,13 +132,18 @@ def _split_address(rest: str) -> tuple[str, str, str]:
 
 
 def _no_scheme(rest: str) -> str:
-    """What is wrong with an address without `http://`; neither a password nor a query is repeated.
+    """What is wrong with an address without `http://`, or without its `@`; no password and no query is repeated.
 
-    Taken for a part of the model's name it would send prompts and references to OpenAI's service, whose models
-    have no `@` in their names.
+    Taken for the name of a model it would send prompts and references to OpenAI's service.
     """
-    model, host = rest.partition("@")[0], rest.rpartition("@")[2].partition("?")[0]
-    host = re.sub(r"^(https?:)?/*", "", host, flags=re.IGNORECASE)
+    model, at, host = rest.partition("@")
+    if not at or "//" in model:
+        return (
+            "'openai:MODEL' alone is a model of OpenAI's own service, and none has such a name; "
+            "write openai:MODEL@http://HOST:PORT/v1 for another server"
+        )
+    host = host.rpartition("@")[2].partition("?")[0].strip()
+    host = re.sub(r"^(https?(?=[:/]))?:?/*", "", host, flags=re.IGNORECASE)
     path = "" if "/" in host else "/v1"
     return f"the model's address lacks its scheme; write openai:{model}@http://{host or 'HOST:PORT'}{path}, or https"
 

@@ -6,7 +6,7 @@ Reading streams and names file, line and field in every complaint. Writing appen
 the first record, and its provenance, completed after the last.
 """
 
-from sweetrl.records.cards import RunCard, card_path, installed_versions, read_card, write_card
+from sweetrl.records.cards import RunCard, card_path, installed_versions, now, read_card, write_card
 from sweetrl.records.files import (
     fingerprint,
     make_folder,
@@ -20,7 +20,7 @@ from sweetrl.records.files import (
 from sweetrl.records.hub import is_on_hub
 from sweetrl.records.ids import IdSet, find_by_id
 from sweetrl.records.log import RecordLog, open_locked, open_log
-from sweetrl.records.reading import LineDecoder, read_lines, read_records
+from sweetrl.records.reading import LineDecoder, read_json, read_lines, read_records
 from sweetrl.records.shards import ALL, Part, Shard, is_merged_shard, part_of, shard_path
 from sweetrl.records.surrogates import decode_json, without_surrogates
 
@@ -40,10 +40,12 @@ __all__ = [
     "is_merged_shard",
     "is_on_hub",
     "make_folder",
+    "now",
     "open_locked",
     "open_log",
     "part_of",
     "read_card",
+    "read_json",
     "read_lines",
     "read_records",
     "refuse_existing",

@@ -6,12 +6,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from sweetrl.errors import DataError
-from sweetrl.records.files import unreadable, write_json
-from sweetrl.records.reading import one_line
+from sweetrl.records.files import write_json
+from sweetrl.records.reading import read_json
 from sweetrl.records.shards import Shard
 
 
@@ -41,13 +39,7 @@ def card_path(path: Path) -> Path:
 
 def read_card(path: Path) -> RunCard:
     """The run card of the record file `path`."""
-    beside = card_path(path)
-    try:
-        return msgspec.json.decode(beside.read_bytes(), type=RunCard)
-    except OSError as error:
-        raise unreadable(beside, error) from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"not a run card: {one_line(error)}", path=beside) from None
+    return read_json(card_path(path), RunCard, "a run card")
 
 
 def write_card(path: Path, card: RunCard) -> None:

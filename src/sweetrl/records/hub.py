@@ -8,7 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from sweetrl.errors import UsageError, needs_extra
+from sweetrl.errors import UsageError, first_line, needs_extra
 
 # A `Path` keeps one slash of two.
 _NAME = re.compile(
@@ -44,7 +44,7 @@ def _fetched(name: str) -> Path:
             )
         )
     except (HfHubHTTPError, OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        reason = first_line(error).rstrip(".") or type(error).__name__
         raise UsageError(
             f"{shown(name)}: cannot be had from the hub: {reason}; look at the name, or log in with `hf auth login`"
         ) from error

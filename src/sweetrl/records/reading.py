@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import fields
 
-from sweetrl.errors import DataError
+from sweetrl.errors import DataError, one_line
 from sweetrl.records.files import unreadable
 from sweetrl.records.hub import on_disk
 from sweetrl.records.surrogates import decode_json
@@ -96,6 +96,11 @@ def _schema_of(record_type: object) -> str | None:
     return next((field.default for field in fields(record_type) if field.name == "schema"), None)
 
 
-def one_line(error: Exception) -> str:
-    """The error's text without line breaks."""
-    return " ".join(str(error).split())
+def read_json(path: Path, expected: type[T], what: str) -> T:
+    """The one JSON value in a file of ours; a complaint says that it is not `what`."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=expected)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"not {what}: {one_line(error)}", path=path) from None

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sweetrl.report.contents import Figure, Measure, Point, Series
-from sweetrl.report.markup import Markup, element, excerpt, join
+from sweetrl.report.markup import Markup, element, excerpt
 from sweetrl.report.scales import Estimate, Scale, amount, collide, extent, interval, plain, roomy_ticks
+from sweetrl.report.tables import grid
 
 COLOURS = 8
 """Series have colours and marks of their own up to this number; then they start again."""
@@ -26,6 +27,11 @@ _LABEL_CHARACTERS = 26
 def colour_class(index: int) -> str:
     """The class that gives the `index`-th method or series its colour."""
     return f"series-{index % COLOURS}"
+
+
+def swatch(index: int) -> Markup:
+    """A spot of that colour beside a name."""
+    return element("span", class_=f"swatch {colour_class(index)}", aria_hidden="true")
 
 
 def _drawing(width: float, height: float, description: str, *children: str | None, kind: str) -> Markup:
@@ -362,7 +368,5 @@ def points_table(figure: Figure) -> Markup:
         for series in figure.series
         for point in series.points
     ]
-    head = [element("th", name, scope="col") for name in ("", figure.x_label, figure.y_label, "from", "to")]
-    table = element("table", element("thead", element("tr", *head)), element("tbody", join(rows)))
-    scrolled = element("div", table, class_="scroll", tabindex=0)
-    return element("details", element("summary", "Numbers"), scrolled, class_="numbers")
+    table = grid(("", figure.x_label, figure.y_label, "from", "to"), rows)
+    return element("details", element("summary", "Numbers"), table, class_="numbers")

@@ -38,7 +38,12 @@ MEASURES = (
     Measure("excused_replies", "no reply", meaning="Messages whose words made a reply impossible."),
     Measure("leaking_dialogues", "leaks", meaning="Dialogues in which the collaborator gave code away."),
 )
-"""What sweetrl measures; a domain may call its reward otherwise. Metrics of other names are shown as plain numbers."""
+"""What sweetrl measures; a domain may call its reward otherwise."""
+
+
+def unknown_measure(name: str) -> Measure:
+    """How metrics of other names are shown: as plain numbers."""
+    return Measure(name, name.replace("_", " "), percent=False)
 
 
 @dataclass(frozen=True)

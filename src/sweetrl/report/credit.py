@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sweetrl.report.charts import advantage_bar
 from sweetrl.report.markup import Markup, element, excerpt, join
+from sweetrl.report.scales import advantage_text
 from sweetrl.types import TokenCredit, TurnCredit
 
 TOKENS = 400
@@ -62,7 +63,6 @@ def credit_bar(credit: TurnCredit | None, scale: CreditScale) -> Markup | None:
         return None
     if credit.advantage is None or not math.isfinite(credit.advantage):
         return element("div", "the critic failed", class_="credit")
-    number = f"{credit.advantage:+.3f}".replace("-", "−")
     remark = scale.remark(credit.advantage)
     return element(
         "div",
@@ -71,7 +71,7 @@ def credit_bar(credit: TurnCredit | None, scale: CreditScale) -> Markup | None:
         else None,
         advantage_bar(credit.advantage, scale.largest),
         element("span", "advantage ", class_="unseen"),
-        element("span", number, class_="value"),
+        element("span", advantage_text(credit.advantage), class_="value"),
         class_="credit",
         title="advantage of this turn",
     )

@@ -9,7 +9,7 @@ from sweetrl.evaluation.turning_points import CreditReport, WorstTurn
 from sweetrl.records import unreadable
 from sweetrl.report.contents import Example, Provenance, ReportContents, Table
 from sweetrl.report.page import render
-from sweetrl.types import TurnCredit
+from sweetrl.report.scales import advantage_text
 
 TITLE = "Which turn broke the conversation"
 DIALOGUES = 60
@@ -40,11 +40,6 @@ def refuse_foreign(page: Path) -> None:
         raise unreadable(page, error) from error
 
 
-def points(advantage: float) -> str:
-    """An advantage as people read it."""
-    return f"{advantage:+.3f}".replace("-", "−")
-
-
 def believed(worst: WorstTurn, turns: int) -> str:
     """Why a turn is named: its place among all turns."""
     return f"rank {worst.rank} of {turns}, lower than {worst.lower_than:.0%}"
@@ -60,7 +55,7 @@ def _worst(report: CreditReport) -> Table:
             (
                 each.dialogue,
                 f"{each.number} of {each.turns}",
-                points(each.advantage),
+                advantage_text(each.advantage),
                 believed(each, turns),
                 each.said,
             )
@@ -84,9 +79,6 @@ def _habits(report: CreditReport) -> Table:
 
 def _examples(report: CreditReport) -> Iterator[Example]:
     """The dialogues with a worst turn in that order, then the others."""
-    credit: dict[str, list[TurnCredit]] = {}
-    for each in report.credit:
-        credit.setdefault(each.episode_id, []).append(each)
     place = {each.episode_id: at for at, each in enumerate(report.worst_turns)}
     ordered = sorted(report.dialogues, key=lambda each: place.get(each.episode.id, len(place)))
     for dialogue in ordered:
@@ -94,6 +86,6 @@ def _examples(report: CreditReport) -> Iterator[Example]:
             method=dialogue.label,
             episode=dialogue.episode,
             verdict=dialogue.verdict,
-            credit=tuple(sorted(credit.get(dialogue.episode.id, []), key=lambda one: one.turn)),
+            credit=tuple(report.by_dialogue.get(dialogue.episode.id, ())),
             reference=reference_text(dialogue.task) or None,
         )

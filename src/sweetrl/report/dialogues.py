@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from sweetrl.domains.domain import Labels
-from sweetrl.domains.registry import domain_of_scorer
-from sweetrl.report.charts import colour_class
+from sweetrl.domains.registry import domain_of_scorer, labels_of_scorer
+from sweetrl.report.charts import swatch
 from sweetrl.report.contents import Example, ReportContents
 from sweetrl.report.credit import CreditScale, credit_bar, credit_key, token_credit
 from sweetrl.report.markup import Markup, cut, element, excerpt, join
@@ -57,8 +57,7 @@ class Setting:
 
     def swatch(self, example: Example) -> Markup:
         """The colour of the method of an example."""
-        colour = colour_class(self.colours.get(example.method, 0))
-        return element("span", class_=f"swatch {colour}", aria_hidden="true")
+        return swatch(self.colours.get(example.method, 0))
 
 
 def dialogues(contents: ReportContents, setting: Setting) -> Markup:
@@ -178,8 +177,7 @@ def _short(content: str) -> Markup:
 
 def labels_of(verdict: Verdict | None) -> Labels:
     """What the domain of a verdict calls things."""
-    domain = None if verdict is None else domain_of_scorer(verdict.scorer)
-    return Labels() if domain is None else domain.labels
+    return labels_of_scorer("" if verdict is None else verdict.scorer)
 
 
 def _turns(example: Example, setting: Setting) -> Iterator[Markup]:

@@ -3,8 +3,7 @@
 import random
 from collections.abc import Collection, Mapping, Sequence
 
-from sweetrl.domains.domain import Labels
-from sweetrl.domains.registry import domain_of_scorer
+from sweetrl.domains.registry import domain_of_scorer, labels_of_scorer
 from sweetrl.report.contents import MEASURES, Comparison, Measure, Method, TaskScore
 from sweetrl.report.scales import estimate_of
 
@@ -17,15 +16,13 @@ def by_success(scorer: str) -> bool:
 
 def reward_measure(scorer: str) -> Measure:
     """What reports call the reward of a scorer, and how they write it."""
-    domain = domain_of_scorer(scorer)
-    labels = Labels() if domain is None else domain.labels
+    labels = labels_of_scorer(scorer)
     return Measure(labels.reward.replace(" ", "_"), labels.reward, labels.share, labels.meaning)
 
 
 def task_sentence(methods: Sequence[Method]) -> str:
     """What the agents do, by the domain of the first method."""
-    domain = domain_of_scorer(methods[0].scorer) if methods else None
-    return "" if domain is None else domain.labels.task
+    return labels_of_scorer(methods[0].scorer).task if methods else ""
 
 
 # ---------------------------------------------------------------- one sentence

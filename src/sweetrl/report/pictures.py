@@ -11,6 +11,8 @@ PAGE_BYTES = 12_000_000
 """All pictures of a page."""
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _LARGEST_SIDE = 20_000
+_LARGEST_AREA = 100_000_000
+"""Pixels: browsers unpack a picture whole."""
 
 
 class PictureBudget:
@@ -43,4 +45,5 @@ def png_size(content: bytes) -> tuple[int, int] | None:
     if len(content) < 24 or not content.startswith(_SIGNATURE) or content[12:16] != b"IHDR":
         return None
     width, height = struct.unpack(">II", content[16:24])
-    return (width, height) if 0 < width <= _LARGEST_SIDE and 0 < height <= _LARGEST_SIDE else None
+    sensible = max(width, height) <= _LARGEST_SIDE and 0 < width * height <= _LARGEST_AREA
+    return (width, height) if sensible else None

@@ -14,9 +14,11 @@ from sweetrl.report.contents import (
     ReportContents,
     Series,
     Training,
+    unknown_measure,
 )
 from sweetrl.report.markup import Markup, element, join
 from sweetrl.report.scales import Estimate, amount, estimate_of, interval
+from sweetrl.report.tables import grid, scrolling
 
 _CURVES = {
     "loss": "loss",
@@ -83,7 +85,7 @@ def _group(contents: ReportContents, scorer: str, members: Sequence[tuple[int, M
             charts.Row(method.title, colour, tuple(figure(method, measure) for measure in some))
             for colour, method in members
         ]
-        yield element("div", charts.bars(rows, some), class_="scroll", tabindex=0)
+        yield scrolling(charts.bars(rows, some))
     yield _explained(measures, drawn)
 
 
@@ -124,9 +126,7 @@ def measures_of(contents: ReportContents, methods: Sequence[Method]) -> list[Mea
     found = dict.fromkeys(metric.name for method in methods for metric in method.metrics if metric.count)
     known = [measure for measure in contents.measures if measure.name in found]
     names = {measure.name for measure in known}
-    return known + [
-        Measure(name, name.replace("_", " "), percent=False) for name in found if name not in names
-    ]
+    return known + [unknown_measure(name) for name in found if name not in names]
 
 
 def figure(method: Method, measure: Measure) -> Estimate | None:
@@ -141,19 +141,15 @@ def _same_tasks(methods: Iterable[Method]) -> bool:
 def _table(members: Sequence[tuple[int, Method]], measures: Sequence[Measure]) -> Markup:
     units = [measure.label + (", %" if measure.percent else "") for measure in measures]
     heads = ["run", *units, "dialogues", "unscored"]
-    head = element("tr", *(element("th", name, scope="col") for name in heads))
     rows = (_row(colour, method, measures) for colour, method in members)
-    caption = element("caption", "Means with 95 % intervals.")
-    table = element("table", caption, element("thead", head), element("tbody", *rows), class_="results")
-    return element("div", table, class_="scroll", tabindex=0)
+    return grid(heads, rows, caption="Means with 95 % intervals.", kind="results")
 
 
 def _row(colour: int, method: Method, measures: Sequence[Measure]) -> Markup:
-    swatch = element("span", class_=f"swatch {charts.colour_class(colour)}", aria_hidden="true")
     unscored = element("strong", str(method.unscored)) if method.unscored else "0"
     return element(
         "tr",
-        element("th", swatch, method.title, scope="row"),
+        element("th", charts.swatch(colour), method.title, scope="row"),
         *(_cell(method, measure) for measure in measures),
         _count_cell(method),
         element("td", unscored),
@@ -186,7 +182,7 @@ def differences(contents: ReportContents) -> Markup:
     names = {method.name: method.title for method in contents.methods}
     parts = []
     for name in dict.fromkeys(comparison.measure for comparison in contents.comparisons):
-        measure = known.get(name, Measure(name, name.replace("_", " "), percent=False))
+        measure = known.get(name) or unknown_measure(name)
         rows = [
             (f"{names.get(each.first, each.first)} − {names.get(each.second, each.second)}", found, each)
             for each in contents.comparisons
@@ -194,7 +190,7 @@ def differences(contents: ReportContents) -> Markup:
         ]
         chart = charts.differences([(title, found) for title, found, _ in rows], measure)
         parts.append(element("h3", measure.label[:1].upper() + measure.label[1:]))
-        parts.append(element("div", chart, class_="scroll", tabindex=0))
+        parts.append(scrolling(chart))
         table = _difference_table(rows, measure)
         parts.append(element("details", element("summary", "Numbers"), table, class_="numbers"))
     return join(parts)
@@ -217,9 +213,7 @@ def _difference_table(rows: Sequence[tuple[str, Estimate, Comparison]], measure:
         )
         for title, found, each in rows
     )
-    head = element("tr", *(element("th", name, scope="col") for name in heads))
-    table = element("table", element("thead", head), element("tbody", *body), class_="results")
-    return element("div", table, class_="scroll", tabindex=0)
+    return grid(heads, body, kind="results")
 
 
 def _p_text(value: float) -> str:

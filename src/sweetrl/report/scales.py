@@ -135,6 +135,11 @@ def amount(value: float, *, percent: bool, signed: bool = False) -> str:
     return number.replace("-", "\u2212")
 
 
+def advantage_text(value: float) -> str:
+    """An advantage as people read it."""
+    return f"{value:+.3f}".replace("-", "\u2212")
+
+
 def interval(metric: Estimate, *, percent: bool, signed: bool = False) -> str:
     """The interval of a figure: `37.4 to 43.5`."""
     low, high = (amount(end, percent=percent, signed=signed) for end in (metric.low, metric.high))

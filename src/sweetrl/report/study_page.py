@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from sweetrl.domains.registry import DEFAULT, find_domain
+from sweetrl.evaluation.credit import MEASURES as CREDIT_MEASURES
 from sweetrl.evaluation.studies import (
     Curve,
     Earlier,
@@ -25,13 +26,6 @@ COLUMNS = ("success", "success_failures_as_zero", "reward", "turns", "coverage",
 """Measures of the tables, where there are any."""
 BARS = ("success", "coverage", "turns")
 """Measures that are drawn, where there are any."""
-CREDIT = {
-    "spearman": "Spearman",
-    "pooled_spearman": "Spearman, all turns",
-    "auc": "AUC, clear pairs",
-    "gain": "gain",
-    "top1": "top 1",
-}
 NOTHING = "–"
 
 
@@ -39,6 +33,21 @@ def study_page(results: StudyResults, plots: str) -> tuple[str, dict[str, str]]:
     """The page, and its plots by file name; the page looks for them in the folder `plots`."""
     page = _Page(results, plots)
     return "\n\n".join(page.parts()) + "\n", page.plots
+
+
+def curves_figure(
+    title: str, x: str, curves: Sequence[Curve], *, y: str = "success", log: bool = False
+) -> Figure:
+    """The curves of a study as a figure."""
+    series = tuple(Series(curve.label, tuple(_points(curve))) for curve in curves)
+    return Figure(title, x, y, series, percent=True, log_x=log)
+
+
+def _points(curve: Curve) -> Iterator[Point]:
+    for place, metric in curve.points:
+        found = estimate_of(metric)
+        if found is not None:
+            yield Point(place, found.value, found.low, found.high)
 
 
 def missing_text(missing: Sequence[Missing]) -> str:
@@ -213,7 +222,7 @@ class _Page:
 
     def _columns(self, methods: Mapping[str, MethodResult]) -> list[Measure]:
         """The measures that any of the methods has; the reward by the name that the domain has for it."""
-        labels = find_domain(str(self.results.settings.get("kind", DEFAULT))).labels
+        labels = find_domain(str(self.results.settings.get("domain", DEFAULT))).labels
         known = {measure.name: measure for measure in MEASURES}
         known["reward"] = Measure("reward", labels.reward, labels.share)
         return [known[name] for name in COLUMNS if _has(methods.values(), known[name])]
@@ -252,8 +261,7 @@ class _Page:
     def _curves(
         self, name: str, curves: Sequence[Curve], x: str, *, y: str = "success", log: bool = False
     ) -> Iterator[str]:
-        series = tuple(Series(curve.label, tuple(_points(curve))) for curve in curves)
-        figure = Figure(name, x, y, series, percent=True, log_x=log)
+        figure = curves_figure(name, x, curves, y=y, log=log)
         yield self._plot(name, line_plot(figure), f"{y.capitalize()} against {x}")
         places = sorted({place for curve in curves for place, _ in curve.points})
         rows = (
@@ -277,10 +285,10 @@ class _Page:
             "found: means over seeds, and the lowest and highest of them."
         )
         rows = (
-            [_text(critic.label), *(_range(critic.by_seed.values(), name) for name in CREDIT)]
+            [_text(critic.label), *(_range(critic.by_seed.values(), name) for name in CREDIT_MEASURES)]
             for critic in self.results.credit.values()
         )
-        yield _table(["", *CREDIT.values()], rows)
+        yield _table(["", *CREDIT_MEASURES.values()], rows)
 
 
 def _range(qualities: Iterable[object], name: str) -> str:
@@ -311,13 +319,6 @@ def _difference(step: Step) -> tuple[str, str]:
     if found is None:
         return NOTHING, NOTHING
     return amount(found.value, percent=True, signed=True), interval(found, percent=True, signed=True)
-
-
-def _points(curve: Curve) -> Iterator[Point]:
-    for place, metric in curve.points:
-        found = estimate_of(metric)
-        if found is not None:
-            yield Point(place, found.value, found.low, found.high)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
 
-from sweetrl.report.charts import colour_class
+from sweetrl.report.charts import swatch
 from sweetrl.report.contents import Example, Method, ReportContents, TaskScore
 from sweetrl.report.dialogues import Setting, anchor, brief
 from sweetrl.report.headline import by_success, reward_measure, value_of
 from sweetrl.report.markup import Markup, element, excerpt, join
 from sweetrl.report.results import groups
 from sweetrl.report.scales import amount
+from sweetrl.report.tables import grid
 
 ROWS = 1000
 """Tasks in one list, at most."""
@@ -91,10 +92,8 @@ class _Tasks:
             )
             for row, (colour, method) in enumerate(self._members)
         ]
-        caption = element("caption", f"On how many tasks the run on the left {what} than the run above.")
-        head = element("thead", element("tr", element("td"), *heads))
-        table = element("table", caption, head, element("tbody", *rows), class_="matrix")
-        return element("div", table, class_="scroll", tabindex=0)
+        caption = f"On how many tasks the run on the left {what} than the run above."
+        return grid((element("td"), *heads), rows, caption=caption, kind="matrix")
 
     def _duel(self, row: int, column: int) -> Markup:
         if row == column:
@@ -142,7 +141,7 @@ class _Tasks:
         what = f"successes of attempts, and {reward}" if self._by_success else reward
         opens = " A row opens the dialogues on its task." if opened else ""
         heads = [
-            element("span", _swatch(colour), excerpt(method.title, 40), class_="score")
+            element("span", swatch(colour), excerpt(method.title, 40), class_="score")
             for colour, method in self._members
         ]
         head = element("div", element("span", "task", class_="name"), *heads, class_="row head")
@@ -180,7 +179,7 @@ class _Tasks:
 
     def _score(self, colour: int, method: Method, task: str) -> Markup:
         """A method's score; who it is, is told by the head of the list, or beside it where there is no room for one."""
-        who = element("span", _swatch(colour), f"{excerpt(method.title, 40)} ", class_="whose")
+        who = element("span", swatch(colour), f"{excerpt(method.title, 40)} ", class_="whose")
         return element("span", who, *self._score_text(method.tasks.get(task)), class_="score")
 
     def _score_text(self, score: TaskScore | None) -> list[Markup]:
@@ -198,9 +197,5 @@ class _Tasks:
         ]
 
 
-def _swatch(colour: int) -> Markup:
-    return element("span", class_=f"swatch {colour_class(colour)}", aria_hidden="true")
-
-
 def _heading(colour: int, method: Method, scope: str) -> Markup:
-    return element("th", _swatch(colour), excerpt(method.title, 40), scope=scope)
+    return element("th", swatch(colour), excerpt(method.title, 40), scope=scope)

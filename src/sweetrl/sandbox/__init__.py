@@ -8,7 +8,7 @@
 """
 
 from sweetrl.sandbox.isolation import Isolation, Offer, available_isolation, choose_isolation
-from sweetrl.sandbox.pool import Program, Raised, Result, Returned, Sandbox, TimedOut, Unusable
+from sweetrl.sandbox.pool import Program, Raised, Result, Returned, Sandbox, TimedOut, Unusable, keep_warm
 from sweetrl.sandbox.values import BadValue, decode, same
 from sweetrl.sandbox.zygotes import Limits
 
@@ -27,5 +27,6 @@ __all__ = [
     "available_isolation",
     "choose_isolation",
     "decode",
+    "keep_warm",
     "same",
 ]

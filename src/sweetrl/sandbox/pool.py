@@ -77,12 +77,42 @@ class Unusable(Struct, frozen=True):
 Result = Returned | Raised | TimedOut | Unusable
 
 
+_Kind = tuple[Isolation, Limits, tuple[str, ...], int, bool]
+"""All that zygotes differ by."""
+
+
+class _Warm:
+    """Zygotes of closed sandboxes, if this process keeps them: the next sandbox starts none."""
+
+    def __init__(self) -> None:
+        self.kept: dict[_Kind, list[Zygote]] | None = None
+
+    def take(self, kind: _Kind) -> Zygote:
+        """A zygote that was kept, or a new one."""
+        if idle := (self.kept or {}).get(kind):
+            return idle.pop()
+        isolation, limits, packages, hash_seed, preload = kind
+        return Zygote(isolation, limits, packages, hash_seed, preload=preload)
+
+    def put(self, kind: _Kind, zygote: Zygote) -> None:
+        """Keep a zygote that runs nothing."""
+        assert self.kept is not None
+        self.kept.setdefault(kind, []).append(zygote)
+
+
+_warm = _Warm()
+
+
+def keep_warm() -> None:
+    """From now on, sandboxes that are closed leave their processes to the next ones. They end with this process."""
+    _warm.kept = _warm.kept or {}
+
+
 class _Worker:
     """What runs one program at a time; its processes are started when first needed."""
 
     def __init__(self) -> None:
-        self.zygotes: dict[tuple[bool, tuple[str, ...]], Zygote] = {}
-        """By what they have loaded: modules that many import, and packages."""
+        self.zygotes: dict[_Kind, Zygote] = {}
 
     def kill(self) -> None:
         """End the processes under whoever waits for them; may be called from any thread."""
@@ -137,6 +167,8 @@ class Sandbox:
         if self._closed:
             return
         self._closed = True
+        if _warm.kept is not None:
+            self._leave_warm()
         for worker in self._workers:
             worker.kill()
         # A worker belongs to the thread that runs a program on it, until that thread hands it back.
@@ -144,6 +176,14 @@ class Sandbox:
         for worker in idle:
             worker.close()
             self._free.put(worker)  # for those who still wait for one, to find the sandbox closed
+
+    def _leave_warm(self) -> None:
+        """Keep the processes of workers that run nothing."""
+        for _ in range(self._free.qsize()):
+            worker = self._free.get()
+            while worker.zygotes:
+                _warm.put(*worker.zygotes.popitem())
+            self._free.put(worker)
 
     def __enter__(self) -> Self:
         return self
@@ -167,11 +207,10 @@ class Sandbox:
         """One that has loaded what the program mentions, and little else: what is loaded makes forks dearer."""
         packages = tuple(name for name in self._packages if any(name in source for source in program.sources))
         preload = any("import" in source for source in program.sources)
-        if (preload, packages) not in worker.zygotes:
-            worker.zygotes[preload, packages] = Zygote(
-                self.isolation, self.limits, packages, self._hash_seed, preload=preload
-            )
-        return worker.zygotes[preload, packages]
+        kind = (self.isolation, self.limits, packages, self._hash_seed, preload)
+        if kind not in worker.zygotes:
+            worker.zygotes[kind] = _warm.take(kind)
+        return worker.zygotes[kind]
 
     def _budgets(self, program: Program) -> list[int]:
         return list(program.budgets) or [self.limits.result_bytes] * len(program.calls)

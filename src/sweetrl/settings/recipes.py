@@ -1,5 +1,7 @@
 """What a recipe says: one experiment, section by section."""
 
+from typing import Literal
+
 import msgspec
 
 from sweetrl.settings.schema import Name, Positive, Rate, Section
@@ -104,7 +106,20 @@ class EstimateSettings(Section, frozen=True, kw_only=True):
     """What config.json of the model that is trained says, where the model is not on this machine."""
 
 
-class Recipe(Section, frozen=True, kw_only=True):
+ShardedCommand = Literal["candidates", "evaluate", "rank", "rollout", "score", "values"]
+"""Commands that map records to records, and take `--shard`."""
+
+
+class ExecutionSettings(Section, frozen=True, kw_only=True):
+    """Where stages run; changes no record."""
+
+    executor: Literal["local", "ray"] = "local"
+    """This machine, or the Ray cluster that it is a part of."""
+    shards: dict[ShardedCommand, Positive] = msgspec.field(default_factory=dict)
+    """In how many parts the stages of a command are run, such as `rank = 8` for 8 GPUs."""
+
+
+class Recipe(ExecutionSettings, frozen=True, kw_only=True):
     """A whole experiment."""
 
     output: Name

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from sweetrl.errors import suggestion
-from sweetrl.settings.recipes import EstimateSettings, RankedDrawSettings
+from sweetrl.settings.recipes import EstimateSettings, ExecutionSettings, RankedDrawSettings
 from sweetrl.settings.schema import Name, Positive, Section
 from sweetrl.settings.stages import (
     AgentSettings,
@@ -114,7 +114,7 @@ class SizeSettings(PartSettings, frozen=True, kw_only=True):
 
 
 class OffPolicySettings(PartSettings, frozen=True, kw_only=True):
-    """Another model that learns from the dialogues of the agent."""
+    """Another model that learns from the dialogues of the agent, with critics that start from itself."""
 
     model: Name
     """As `agent.model`."""
@@ -133,7 +133,7 @@ class CreditSettings(PartSettings, frozen=True, kw_only=True):
     critics: tuple[Name, ...]
 
 
-class Study(Section, frozen=True, kw_only=True):
+class Study(ExecutionSettings, frozen=True, kw_only=True):
     """Several methods and seeds on shared data."""
 
     output: Name
@@ -188,11 +188,6 @@ class Study(Section, frozen=True, kw_only=True):
         settings = getattr(self, part, None)
         most = settings.seeds if isinstance(settings, PartSettings) else None
         return self.seeds if most is None else min(most, self.seeds)
-
-    @property
-    def base_model(self) -> str:
-        """The agent's model as `--model` takes it."""
-        return self.agent.model.removeprefix("hf:")
 
     def evaluation_tasks(self) -> str:
         """The source of the tasks that all methods are evaluated on."""

@@ -4,9 +4,11 @@ A mark is one line, written at once under a lock, so that several viewers can wr
 worst tear the last line. A torn line is skipped when the file is read.
 """
 
+import errno
 import fcntl
 import os
 from pathlib import Path
+from stat import S_ISREG
 
 import msgspec
 
@@ -22,12 +24,15 @@ def append_annotation(folder: Path, annotation: Annotation) -> None:
     """Write one mark, whole or not at all, and have it on the disk."""
     path = folder / ANNOTATIONS
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        # A link in a stranger's run could lead to any file of ours.
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path, flags, 0o666)
     except OSError as error:
-        raise UsageError(
-            f"{path}: cannot be written: {error.strerror}; copy the run to annotate it"
-        ) from error
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise UsageError(f"{path}: cannot be written: {reason}; copy the run to annotate it") from error
     try:
+        if not S_ISREG(os.fstat(descriptor).st_mode):
+            raise UsageError(f"{path}: cannot be written: it is no ordinary file; remove it")
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         append_line(descriptor, msgspec.json.encode(annotation) + b"\n")
     except OSError as error:

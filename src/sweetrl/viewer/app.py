@@ -11,7 +11,7 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
@@ -38,7 +38,8 @@ from sweetrl.viewer.secrets import Hidden, Secrets
 
 OTHERS = 30
 """Other dialogues on the same task that a page links to."""
-_LARGEST_POST = 400_000
+LARGEST_POST = 1_000_000
+"""Bytes. Any message that a game takes fits in."""
 
 
 class NotThereError(SweetError):
@@ -82,14 +83,7 @@ class Viewer:
         }
         routes = [Route(path, _answering(answer)) for path, answer in pages.items()]
         routes.append(Route("/api/annotations", self._annotate, methods=["POST"]))
-        routes += static_routes()
-        failures: dict[Any, Any] = {404: _nothing_here, 405: _nothing_here}
-        return Guard(
-            Starlette(routes=routes, exception_handlers=failures),
-            hosts=hosts,
-            tokens=[token] if token else [],
-            once=once,
-        )
+        return Guard(starlette(routes), hosts=hosts, tokens=[token] if token else [], once=once)
 
     # -------- pages
 
@@ -239,15 +233,22 @@ async def read_json_body(request: Request) -> bytes:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise HTTPException(415, "send application/json")
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _LARGEST_POST:
-            raise HTTPException(413, "too long")
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > LARGEST_POST:
+                raise HTTPException(413, f"too long; at most {LARGEST_POST:,} bytes are taken")
+    except ClientDisconnect:
+        raise HTTPException(400, "the request was broken off") from None
     return body
 
 
-def static_routes() -> list[Route]:
-    """Style, scripts and icon."""
+def starlette(routes: Sequence[Route]) -> Starlette:
+    """An application with these routes and those of style, script and icon; its refusals are one line each."""
+    return Starlette(routes=[*routes, *_static_routes()], exception_handlers={HTTPException: _refused})
+
+
+def _static_routes() -> list[Route]:
     return [
         Route(f"/static/{name}", partial(_static, content, kind))
         for name, (content, kind) in static_files().items()
@@ -277,11 +278,15 @@ def _answered(answer: Callable[[Request], Response], request: Request) -> Respon
 def _failure(request: Request, reason: str, status: int) -> Response:
     if request.url.path.startswith("/api/"):
         return answer_json({"error": reason}, status)
-    return HTMLResponse(page("Not shown", element("p", reason, class_="empty")), status)
+    back = element("p", element("a", "All dialogues", href="/"))
+    said = element("p", f"{reason[:1].upper()}{reason[1:]}.")
+    return HTMLResponse(page("Not shown", element("div", said, back, class_="empty")), status)
 
 
-async def _nothing_here(request: Request, _: Exception) -> Response:
-    return _failure(request, "there is nothing at this address", 404)
+async def _refused(request: Request, error: Any) -> Response:
+    if error.status_code in (404, 405):
+        return _failure(request, "there is nothing at this address", 404)
+    return _failure(request, error.detail, error.status_code)
 
 
 def answer_json(value: Any, status: int = 200) -> Response:

@@ -254,7 +254,9 @@ class Games:
             raise UsageError("wait for the reply to your last message")
         if not text.strip():
             raise UsageError("write something first")
-        self._note(Event(player.token, "said", text=text[:MESSAGE_CHARACTERS], answer=answer))
+        if len(text) > MESSAGE_CHARACTERS:
+            raise UsageError(f"the message is too long: {len(text):,} characters of {MESSAGE_CHARACTERS:,}")
+        self._note(Event(player.token, "said", text=text, answer=answer))
         player.failure = ""
 
     def proceed(self, player: Player) -> None:

@@ -7,12 +7,12 @@ browser to run our one script, apply our one style and ask nobody else for anyth
 
 import hmac
 import ipaddress
-from collections.abc import Awaitable, Callable, Collection
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 COOKIE = "sweetrl_token"
@@ -32,6 +32,8 @@ HEADERS = {
     "x-frame-options": "DENY",
     "cache-control": "no-store",
 }
+_OTHERS = ("cross-site", "same-site")
+"""Requests of other sites, and of other ports of this machine."""
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -53,7 +55,7 @@ class Guard:
         self._app = app
         self._hosts = hosts
         self._tokens = tuple(tokens)
-        self._once = {once} if once else set()
+        self._once = [once] if once else []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -72,7 +74,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return PlainTextResponse("refused: request of another site\n", 403)
-        if headers.get("sec-fetch-site") == "cross-site" and not _is_followed_link(headers):
+        if headers.get("sec-fetch-site") in _OTHERS and not _is_followed_link(scope, headers):
             return PlainTextResponse("refused: request of another site\n", 403)
         return self._ask_for_token(scope, headers) if self._tokens else None
 
@@ -90,15 +92,12 @@ class Guard:
     def _ask_for_token(self, scope: Scope, headers: Headers) -> Response | None:
         query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
         given = next((value for name, value in query if name == "token"), None)
-        if given in self._once:
+        if given is not None and _matches(given, self._once):
             self._once.clear()
             given = self._tokens[0]
-        if given is None or not self._matches(given):
+        if given is None or not _matches(given, self._tokens):
             bearer = headers.get("authorization", "").removeprefix("Bearer ")
-            known = next(
-                (each for each in (bearer, _cookie(headers)) if self._matches(each)),
-                None,
-            )
+            known = next((each for each in (bearer, _cookie(headers)) if _matches(each, self._tokens)), None)
             if known is None:
                 return PlainTextResponse(
                     "refused: open the address with the token that you were given\n", 401
@@ -112,14 +111,17 @@ class Guard:
         answer.set_cookie(_cookie_name(headers), given, max_age=COOKIE_SECONDS, httponly=True, samesite="lax")
         return answer
 
-    def _matches(self, given: str) -> bool:
-        raw = given.encode("utf-8", "replace")
-        return any(hmac.compare_digest(raw, token.encode()) for token in self._tokens)
+
+def _matches(given: str, tokens: Iterable[str]) -> bool:
+    """Whether it is one of the tokens; how long that takes does not tell how much of it is right."""
+    raw = given.encode("utf-8", "replace")
+    return any(hmac.compare_digest(raw, token.encode()) for token in tokens)
 
 
-def _is_followed_link(headers: Headers) -> bool:
+def _is_followed_link(scope: Scope, headers: Headers) -> bool:
     """A link on another page may lead here: the browser shows the answer to the person, not to that page."""
-    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    wanted = (scope["method"], headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest"))
+    return wanted == ("GET", "navigate", "document")
 
 
 def _cookie_name(headers: Headers) -> str:
@@ -129,11 +131,8 @@ def _cookie_name(headers: Headers) -> str:
 
 
 def _cookie(headers: Headers) -> str:
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(headers))
-    except CookieError:
-        return ""
-    return "" if cookie is None else cookie.value
+    """The token that the browser keeps, whatever other servers of this machine have put beside it."""
+    return cookie_parser(headers.get("cookie", "")).get(_cookie_name(headers), "")
 
 
 def _local(path: str) -> str:

@@ -13,6 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -262,7 +263,8 @@ class Index:
         elif kind == "verdict":
             db.executemany(
                 "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                sorted(_verdict(line, file, run) for line in found),
+                # Of several about a dialogue the last one counts, as it stays the last.
+                sorted((_verdict(line, file, run) for line in found), key=itemgetter(0)),
             )
         else:
             self._store_turns(found, file, run)
@@ -341,8 +343,9 @@ def _chunks(descriptor: int, position: int, kind: str) -> Iterator[tuple[bytes, 
             position, rest = position + len(whole), chunk[end:]
         else:
             rest += chunk
-        if len(rest) > MAX_LINE_BYTES:
-            return  # no record is this long
+        if len(rest) > MAX_LINE_BYTES:  # no record is this long: its pieces count as unreadable lines
+            yield rest, position
+            position, rest = position + len(rest), b""
     # A record that is still being written is no whole JSON object, and is left for the next time.
     if rest and decode_line(kind, rest) is not None:
         yield rest, position

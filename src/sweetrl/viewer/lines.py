@@ -7,10 +7,10 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from enum import IntFlag
 from itertools import accumulate
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from sweetrl.records import decode_json
 
@@ -20,6 +20,8 @@ Line = tuple[T, int, int]
 """What a line holds, where it starts in its file, and its length."""
 REQUEST_CHARACTERS = 200
 """Of a request that lists show."""
+Name = Annotated[str, Meta(max_length=4000)]
+"""Short enough for an address; lines with a longer one count as unreadable."""
 
 
 class Defect(IntFlag):
@@ -62,11 +64,11 @@ class _Turn(Struct, gc=False):
 class EpisodeLine(Struct, gc=False):
     """What the index keeps of an episode."""
 
-    task_id: str
-    attempt: int
+    task_id: Name
+    attempt: Annotated[int, Meta(ge=0, le=10**9)]
     request: str
     turns: list[_Turn]
-    ending: str
+    ending: Name
     answer: str | None = None
 
     @property
@@ -108,7 +110,7 @@ class VerdictLine(Struct, gc=False):
     """What the index keeps of a verdict."""
 
     episode_id: str
-    scorer: str
+    scorer: Name
     reward: float | None
     success: bool
     checks: list[_Check] = []
@@ -126,7 +128,7 @@ class TurnLine(Struct, gc=False):
     """What the index keeps of credit, candidates or values of one turn."""
 
     episode_id: str
-    turn: int
+    turn: Annotated[int, Meta(ge=0, le=10**9)]
     advantage: float | None = None
 
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from sweetrl.errors import UsageError
-from sweetrl.viewer.app import answer_json, read_json_body, static_routes
+from sweetrl.viewer.app import answer_json, read_json_body, starlette
 from sweetrl.viewer.games import Games, Player
 from sweetrl.viewer.guard import TOKEN, App, Guard
 from sweetrl.viewer.pages.play import play_page
@@ -66,9 +65,8 @@ def play_application(games: Games, *, hosts: frozenset[str]) -> App:
         Route("/api/say", _posting(_Message, say), methods=["POST"]),
         Route("/api/again", _posting(_Again, ask_again), methods=["POST"]),
         Route("/api/reply", reply),
-        *static_routes(),
     ]
-    return Guard(Starlette(routes=routes), hosts=hosts, tokens=games.players)
+    return Guard(starlette(routes), hosts=hosts, tokens=games.players)
 
 
 async def _as_it_comes(player: Player) -> AsyncIterator[bytes]:

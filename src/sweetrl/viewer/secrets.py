@@ -15,10 +15,14 @@ from sweetrl.domains.registry import domain_of, domain_of_scorer
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import SweetError
 from sweetrl.experiments.journal import JOURNAL
+from sweetrl.records import is_on_hub
 from sweetrl.types import Task, Verdict
 from sweetrl.viewer.sources import TASKS
 
 logger = logging.getLogger(__name__)
+
+MOST_TASKS = 20_000
+"""How many are loaded because the files of a run name them."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +62,29 @@ class Secrets:
     @cached_property
     def _tasks(self) -> dict[str, Task]:
         found: dict[str, Task] = {}
-        for source in dict.fromkeys([*self.sources, *_named_in_journals(self.roots)]):
-            try:
-                found |= load_tasks(source)
-            except SweetError as error:
-                logger.warning("%s", error)
+        room = MOST_TASKS
+        for source in dict.fromkeys(_named_in_journals(self.roots)):
+            tasks = _loaded(source, room)
+            found |= tasks
+            room -= len(tasks)
+        for source in self.sources:
+            found |= _loaded(source, None)
         return found
 
 
+def _loaded(source: str, limit: int | None) -> dict[str, Task]:
+    try:
+        return load_tasks(source, limit)
+    except (SweetError, ValueError) as error:  # a journal may name what can be no file
+        logger.warning("%s", error)
+        return {}
+
+
 def _named_in_journals(roots: Sequence[Path]) -> Iterator[str]:
-    """What stages were given as `--tasks`, and files of tasks in the folders themselves."""
+    """What stages were given as `--tasks`, and files of tasks in the folders themselves.
+
+    The run may be a stranger's: nothing is fetched because it says so, and no pipe is waited for.
+    """
     for root in roots:
         for folder in (root, *root.parents[:2]):
             if (folder / JOURNAL).is_file():
@@ -85,7 +102,17 @@ def _tasks_of(journal: Path) -> Iterator[str]:
     for stage in stages:
         words = stage.get("arguments")
         if isinstance(words, list) and "--tasks" in words[:-1]:
-            yield str(words[words.index("--tasks") + 1])
+            source = str(words[words.index("--tasks") + 1])
+            if _is_harmless(source):
+                yield source
+
+
+def _is_harmless(source: str) -> bool:
+    """Whether tasks can be read without asking the network or waiting for a pipe."""
+    try:
+        return not is_on_hub(source) and (Path(source).is_file() or not Path(source).exists())
+    except OSError:
+        return False  # no file can have such a name
 
 
 def domain_for(hidden: Hidden | None, verdict: Verdict | None) -> Domain | None:

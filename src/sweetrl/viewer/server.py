@@ -94,11 +94,15 @@ def following(index: Index, every: float = FOLLOW_SECONDS) -> Iterator[threading
     complete = threading.Event()
 
     def follow() -> None:
+        told = ""
         while not index.stopping.is_set():
             try:
                 index.extend()
+                told = ""
             except SweetError as error:
-                logger.warning("%s", error)
+                if str(error) != told:
+                    logger.warning("%s", error)
+                told = str(error)
             complete.set()
             index.stopping.wait(every)
 
@@ -173,6 +177,7 @@ def _config(uvicorn: Any, app: Any) -> Any:
         log_level="warning",  # access lines would show tokens; errors still come through
         access_log=False,
         lifespan="off",
+        ws="none",
         server_header=False,
         timeout_graceful_shutdown=2,  # of pages that wait for a reply
     )

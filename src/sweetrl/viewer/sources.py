@@ -4,10 +4,13 @@ A folder is searched for record files, which are told apart by the schema of the
 dialogues belongs to the dialogues in its own folder or the nearest one above.
 """
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from stat import S_ISREG
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +19,8 @@ from sweetrl.errors import UsageError
 from sweetrl.experiments.layout import EPISODES, VERDICTS
 from sweetrl.records import is_merged_shard
 from sweetrl.records.reading import MAX_LINE_BYTES
+
+logger = logging.getLogger(__name__)
 
 TASKS = "tasks.jsonl"
 KINDS = ("episode", "verdict", "credit", "candidates", "values")
@@ -65,9 +70,11 @@ def _parse(word: str) -> Given:
     label, equals, path = word.partition("=")
     named = bool(equals and label and path) and not Path(word).exists()
     found = Path(path if named else word)
-    if not found.exists():
+    if not (found.is_dir() or found.is_file()):
         raise UsageError(f"{found}: no such folder or file; give folders of runs, or LABEL=FOLDER")
-    return Given(label if named else "", found.resolve())
+    if not _is_utf8(path := str(found.resolve())):
+        raise UsageError(f"{path!r}: the name is not UTF-8; rename it")
+    return Given(label if named else "", Path(path))
 
 
 # ---------------------------------------------------------------- finding files
@@ -83,7 +90,10 @@ _decoder = msgspec.json.Decoder(_Schema)
 def kind_of(path: Path) -> str | None:
     """What records a file has; None if none that are indexed, or if its first line is not complete yet."""
     try:
-        inode = path.stat().st_ino
+        state = path.stat()
+        if not S_ISREG(state.st_mode):
+            return None  # whoever opens a pipe may wait for ever
+        inode = state.st_ino
         if (path, inode) not in _kinds:
             with path.open("rb") as file:
                 line = file.readline(MAX_LINE_BYTES)
@@ -110,10 +120,23 @@ def _kind_of_line(line: bytes) -> str | None:
 def _record_files(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         # Sorted in place, and without those that are not entered.
-        folders[:] = sorted(each for each in folders if each not in _SKIPPED and not each.startswith("."))
+        folders[:] = sorted(
+            each for each in folders if each not in _SKIPPED and not each.startswith(".") and _is_utf8(each)
+        )
         for name in sorted(names):
-            if name.endswith(".jsonl") and not is_merged_shard(Path(place, name)):
+            if name.endswith(".jsonl") and _is_utf8(name) and not is_merged_shard(Path(place, name)):
                 yield Path(place, name)
+
+
+@cache  # complains once
+def _is_utf8(name: str) -> bool:
+    """Whether a name can be shown, be part of an address, and be found again by it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        logger.warning("%r: left out, because its name is not UTF-8", name)
+        return False
+    return True
 
 
 def find_sources(given: Sequence[Given]) -> list[Source]:

@@ -126,6 +126,9 @@ FORMS = {
         "math```", "math\n```"
     ),
     "constant apart": fenced("LIMIT = 0\n") + fenced(with_line("total += LIMIT")),
+    "constants apart, several at once": fenced("LOW, HIGH = 0, 0\n") + fenced(with_line("total += HIGH")),
+    "imports apart over several lines": fenced("from math import (\n    ceil,\n    floor,\n)\n")
+    + fenced(with_line("total = floor(total)")),
     "helper with a call of its own": fenced(f"{HELPER}print(helper([1]))\n") + fenced(MAIN),
     "usage after": f"{fenced(CODE)}Use it so:\n{fenced('print(solve([1, 2]))' + chr(10))}",
     "usage with the names of the code": fenced(CODE) + fenced("items = [1]\ntotal = solve(items)\nassert 0\n"),

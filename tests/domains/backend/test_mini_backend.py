@@ -18,6 +18,7 @@ from sweetrl.domains.backend.mini_backend import (
     turn_worth,
 )
 from sweetrl.domains.backend.mini_backend.corpus import (
+    ABLE,
     ANSWER,
     HABITS,
     OPENERS,
@@ -225,6 +226,14 @@ def test_a_perfect_programmer_would_solve_nearly_all_tasks() -> None:
     perfect = Habits(understands=3, follow=1.0, repeat=0.0, hurry=0.0)
     solved = [hold_dialogue(task, 0, perfect)[-1].text.endswith(reference(task)) for task in TASKS]
     assert sum(solved) / len(solved) > 0.9
+
+
+def test_the_programmer_whom_the_larger_model_imitates_succeeds_twice_as_often() -> None:
+    def solved(habits: Habits) -> int:
+        dialogues = [(task, hold_dialogue(task, seed, habits)) for task in TASKS for seed in range(10)]
+        return sum(said[-1].text.endswith(reference(task)) for task, said in dialogues)
+
+    assert solved(ABLE) > 1.8 * solved(HABITS)
 
 
 def test_what_was_told_can_be_written_down_exactly() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from sweetrl.domains.backend.references import Expected, Rest, evaluate_rests, readable, run_reference
 from sweetrl.domains.backend.secret import BackendSecret
-from sweetrl.sandbox import Sandbox, decode
+from sweetrl.sandbox import Limits, Sandbox, decode
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +119,12 @@ def test_rests_are_evaluated_on_decoded_values_without_reference_or_answer(sandb
     assert readable(second)
     assert second.encoded == b"2"
     assert "NameError" in str(third)
+
+
+def test_parts_of_tests_that_never_end_cost_no_whole_test_its_time() -> None:
+    reference = "import itertools\ndef f(x): return 2 * x"
+    tests = {f"test{least}": f"next(i for i in itertools.count() if f(i) > {least})" for least in range(5)}
+    with Sandbox(limits=Limits(call_seconds=0.2, total_seconds=0.6)) as sandbox:
+        secret = BackendSecret(reference=reference, tests=tests)
+        found = run_reference("def f(x)", secret, sandbox, scope="module")
+    assert [(each.flaw, each.outcome) for each in found] == [("", least // 2 + 1) for least in range(5)]

@@ -27,6 +27,24 @@ FIRST = {
         "[solve(i) for i in range(9) if i > 2]",
         "[i for i in range(9) if i > 2 if answer_value.pop(0) if i < 8]",
     ),
+    "any(map(lambda i: solve(i) == i, range(3)))": (
+        "[solve(i) for i in range(3)]",
+        "any(map(lambda i: answer_value.pop(0) == i, range(3)))",
+    ),
+    "list(map(lambda a, b: solve(a) + b, 'ab', 'cd'))": (
+        "[solve(a) for a, b in zip('ab', 'cd')]",
+        "list(map(lambda a, b: answer_value.pop(0) + b, 'ab', 'cd'))",
+    ),
+    "max(1, 2, key=lambda i: -solve(i))": (
+        "[solve(i) for i in [1, 2]]",
+        "max(1, 2, key=lambda i: -answer_value.pop(0))",
+    ),
+    "[i for i in sorted('ba', key=lambda i: solve(i), reverse=True)]": (
+        "[solve(i) for i in 'ba']",
+        "[i for i in sorted('ba', key=lambda i: answer_value.pop(0), reverse=True)]",
+    ),
+    "(lambda n: solve(n) == n)(3)": ("[solve(n) for n in [3]]", "(lambda n: answer_value.pop(0) == n)(3)"),
+    "(lambda: solve(3) > 2)()": ("[solve(3) for () in [()]]", "(lambda: answer_value.pop(0) > 2)()"),
     "{x: y for x in solve(2) for y in solve(x)}": (
         "(solve(2), [solve(x) for x in solve(2)])",
         "{x: y for x in answer_value[0] for y in answer_value[1].pop(0)}",
@@ -44,6 +62,20 @@ def test_only_the_calls_are_left_to_the_answer(expression: str) -> None:
 @pytest.mark.parametrize("expression", ["solve(1, x='a')", "  solve(solve(1))\n", "solve(1", "1 + 1"])
 def test_a_bare_call_and_what_has_none_are_not_split(expression: str) -> None:
     assert ways_to_split(expression, SOLVE, frozenset()) == (Split(expression.strip()),)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        *("(lambda n=1: solve(n))()", "(lambda *n: solve(n))(1)", "map(lambda n: solve(n), *lists)"),
+        *("functools.reduce(lambda a, b: solve(a), [1, 2])", "call(lambda n: solve(n))"),
+    ],
+)
+def test_a_lambda_that_is_called_in_an_unknown_way_stays_whole(test: str) -> None:
+    subjects = [way.subject for way in ways_to_split(test, SOLVE, frozenset({"functools"}))]
+    assert all(subject.startswith("lambda") or subject == test or test in subject for subject in subjects), (
+        subjects
+    )
 
 
 def test_a_subject_is_widened_one_operation_at_a_time() -> None:

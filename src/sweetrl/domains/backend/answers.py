@@ -36,7 +36,7 @@ _LINE_END = re.compile(r"(?:\r\n?|\n)\ufeff?|\A\ufeff")
 _TILDES = re.compile(r"^ {0,3}~{3}", re.MULTILINE)
 _INLINE_FENCE = re.compile(r"```(?:[ \t]*(?:python3?|py3?)\b)?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _INLINE_CODE = re.compile(r"(?<!`)`([^`\n]++)`(?!`)")
-_ASSIGNMENT = r"[A-Za-z_]\w*+ *+(?::[^=\n]{0,80})?=(?!=)"
+_ASSIGNMENT = r"[A-Za-z_]\w*+(?: *+, *+[A-Za-z_]\w*+){0,9} *+(?::[^=\n]{0,80})?=(?!=)"
 _IMPORT = r"import +[\w.]+ *(?:,|as\b|#|;|$)|from +[\w.]+ +import\b"
 _START = rf"(?:async +)?def +\w+ *\(|class +\w+ *[:(]|@\w|{_IMPORT}"
 _CODE_START = re.compile(_START)
@@ -53,7 +53,9 @@ _TOP_NAME = re.compile(
 )
 _ANY_FUNCTION = re.compile(r"^([ \t]*+)(?:async +)?def +(\w++)", re.MULTILINE)
 _TOP_DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w++)", re.MULTILINE)
-_TOP_VALUE = re.compile(rf"^(?=({_ASSIGNMENT}))|^(?:from +[\w.]+ +)?import +([^\n#]{{1,400}})", re.MULTILINE)
+_TOP_VALUE = re.compile(
+    rf"^(?=({_ASSIGNMENT}))|^(?:from +[\w.]+ +)?import +(\([^()]{{1,2000}}\)|[^\n#]{{1,400}})", re.MULTILINE
+)
 _BOUND = re.compile(
     r"\b(?:def|class|as|import|lambda|global) +(\w++)|\b(?:for|lambda) +([\w, ()]{1,80}?)(?: in\b|:)"
     r"|\b(\w++) *(?::[^=\n:]{0,80})?=(?!=)|\bdef +\w++ *\(([^)]{0,2000})\)"

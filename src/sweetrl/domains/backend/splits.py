@@ -111,7 +111,7 @@ class _Test:
         if isinstance(above, ast.Call) and above.func is node:
             node = above
         for parent in self._ancestors(node):
-            if isinstance(parent, ast.Lambda):
+            if isinstance(parent, ast.Lambda) and self._calls_of(parent) is None:
                 node = parent  # its body is no expression that has a value by itself
         for _, parent in zip(range(width), self._ancestors(node), strict=False):
             node = parent
@@ -176,8 +176,44 @@ class _Test:
         while at is not None:
             if isinstance(at, _COMPREHENSIONS):
                 found = _generators_before(at, below, node, self._parents) + found
+            elif isinstance(at, ast.Lambda):
+                found = (self._calls_of(at) or []) + found
             below, at = at, self._parents.get(at)
         return found
+
+    def _calls_of(self, function: ast.Lambda) -> list[ast.comprehension] | None:
+        """The loop whose turns are the calls of a lambda, in their order; None if it is not known."""
+        above = self._parents.get(function)
+        call = self._parents.get(above) if isinstance(above, ast.keyword) else above
+        values = _called_with(function, call) if isinstance(call, ast.Call) else None
+        given = function.args
+        if values is None or given.defaults or given.kw_defaults or given.vararg or given.kwarg:
+            return None
+        names: list[ast.expr] = [
+            ast.Name(each.arg, ast.Store()) for each in (*given.posonlyargs, *given.args)
+        ]
+        target = names[0] if len(names) == 1 else ast.Tuple(names, ast.Store())
+        return [ast.comprehension(target, values, [], 0)]
+
+
+def _called_with(function: ast.Lambda, call: ast.Call) -> ast.expr | None:
+    """What the arguments of a lambda iterate over, where a call calls it for known ones."""
+    if any(isinstance(value, ast.Starred) for value in call.args):
+        return None
+    if call.func is function and not call.keywords:
+        return ast.List(
+            [call.args[0] if len(call.args) == 1 else ast.Tuple(call.args, ast.Load())], ast.Load()
+        )
+    match call:
+        case ast.Call(func=ast.Name("map" | "filter"), args=[first, values]) if first is function:
+            return values
+        case ast.Call(func=ast.Name("map"), args=[first, *several]) if first is function:
+            return ast.Call(ast.Name("zip", ast.Load()), several, [])
+        case ast.Call(func=ast.Name("sorted" | "min" | "max"), args=[values]):
+            return values
+        case ast.Call(func=ast.Name("min" | "max"), args=several):
+            return ast.List(several, ast.Load())
+    return None
 
 
 def _generators_before(

@@ -237,13 +237,16 @@ def kind_of(found: Any) -> str:
 def outcome_verdict(episode: Episode, success_at: float = 1.0) -> Verdict | None:
     """The outcome that a chat came with, as a verdict; None if it has none."""
     outcome = episode.extra.get(LOG, {}).get("outcome")
-    if outcome is None:
-        return None
+    return None if outcome is None else brought_verdict(episode, SCORER, outcome, success_at)
+
+
+def brought_verdict(episode: Episode, scorer: str, reward: float, success_at: float) -> Verdict:
+    """The verdict on a dialogue that came with its reward; from `success_at` on it is a success."""
     return Verdict(
         task_id=episode.task_id,
         episode_id=episode.id,
-        scorer=SCORER,
+        scorer=scorer,
         answer_digest=digest(episode.answer),
-        reward=float(outcome),
-        success=outcome >= success_at,
+        reward=float(reward),
+        success=reward >= success_at,
     )

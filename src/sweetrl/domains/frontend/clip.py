@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sweetrl.domains.frontend.similarity import SimilarityScore
-from sweetrl.errors import DataError, MissingExtra, RenderError, StageError
+from sweetrl.errors import DataError, MissingExtra, RenderError, StageError, one_line
 from sweetrl.types import Shot, picture_digest
 
 BATCH = 16
@@ -47,8 +47,7 @@ class ClipSimilarity:
                 path_or_id, backend="pil", trust_remote_code=False
             )
         except (OSError, ValueError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise DataError(f"clip:{path_or_id} cannot be loaded: {reason}") from error
+            raise DataError(f"clip:{path_or_id} cannot be loaded: {one_line(error)[:200]}") from error
         return cls(model, processor, name=f"clip-{Path(path_or_id).name}/2")
 
     async def compare(self, reference: Shot, answer: Shot) -> SimilarityScore:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sweetrl.domains.frontend.secret import FrontendSecret
-from sweetrl.errors import DataError, MissingExtra
+from sweetrl.errors import DataError, MissingExtra, one_line
 from sweetrl.types import Task, digest
 
 DATASET = "HuggingFaceM4/WebSight"
@@ -47,7 +47,7 @@ def read_websight(*, split: str = "train", count: int | None = None, source: str
         # The screenshots are the largest part by far, and made anew here.
         rows = rows.select_columns(["llm_generated_idea", "text"])
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        raise DataError(f"{source} cannot be read: {' '.join(str(error).split())[:200]}") from error
+        raise DataError(f"{source} cannot be read: {one_line(error)[:200]}") from error
     return tasks_of(rows if count is None else rows.take(count), split=split)
 
 

@@ -6,6 +6,7 @@ from sweetrl import interrupts
 from sweetrl.candidates.credit import credit_turns
 from sweetrl.candidates.learned import learn_credit
 from sweetrl.candidates.sample import stored_turns
+from sweetrl.critics import type_of
 from sweetrl.critics.opening import Judging, open_with_models
 from sweetrl.domains.logged import (
     LoggedDialogue,
@@ -96,7 +97,8 @@ async def _asked(
     part = part_of((turn.id for turn in turns), settings.shard)
     async with opened_models(tally) as models:
         critic = open_with_models(name, models, judging)
-        refuse_without_references(found, path, name)
+        if type_of(name).needs_reference:
+            refuse_without_references(found, path, name)
         config = {**config, "critic": critic.name}
         with open_output(output, TurnCredit, "credit", config, reporter, part) as log:
             pairs = ((each.task, each.episode) for each in found)

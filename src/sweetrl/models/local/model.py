@@ -8,7 +8,7 @@ from functools import partial
 
 from safetensors import SafetensorError
 
-from sweetrl.errors import NoReplyError, UsageError
+from sweetrl.errors import NoReplyError, UsageError, first_line
 from sweetrl.models.local.chat import ChatTokenizer
 from sweetrl.models.local.engine import Counters, Engine
 from sweetrl.models.local.network import Network
@@ -49,7 +49,7 @@ class LocalModel:
             self._tokenizer = ChatTokenizer(path)
             self._network = Network(path)
         except (OSError, ValueError, SafetensorError) as error:
-            reason = str(error).strip().split("\n", maxsplit=1)[0]
+            reason = first_line(error)
             raise UsageError(f"hf:{path}: cannot load a language model from there: {reason}") from error
         rows = max_batch or (TINY_BATCH if self._network.weights < TINY else BATCH)
         self._engine = Engine(self._network, self._tokenizer, max_batch=rows, prefix_bytes=prefix_bytes)

@@ -42,7 +42,7 @@ def _ranking(turn: Turn, candidates: CandidateSet, values: Sequence[TurnValues])
     return join(
         [
             element("p", who, class_="note"),
-            element("ol", *rows, class_="candidates"),
+            element("ol", *rows, class_="candidates" if candidates.advantages else "candidates unranked"),
             element("p", f"… {left_out} more", class_="cut") if left_out else None,
         ]
     )
@@ -71,16 +71,9 @@ def _distinct(candidates: CandidateSet, values: Sequence[TurnValues]) -> list[_C
 
 
 def _row(candidate: _Candidate, scale: float, *, said: bool) -> Markup:
-    advantage = candidate.advantage
-    number = "" if advantage is None else f"{advantage:+.3f}".replace("-", "−")
     return element(
         "li",
-        element(
-            "span",
-            None if advantage is None else advantage_bar(advantage, scale),
-            element("span", number, class_="value"),
-            class_="credit",
-        ),
+        None if candidate.advantage is None else _advantage(candidate.advantage, scale),
         element("div", message(candidate.output or "(nothing)", limit=1500), class_="output"),
         element(
             "span",
@@ -89,6 +82,13 @@ def _row(candidate: _Candidate, scale: float, *, said: bool) -> Markup:
             _value(candidate),
             class_="facts",
         ),
+    )
+
+
+def _advantage(advantage: float, scale: float) -> Markup:
+    number = f"{advantage:+.3f}".replace("-", "−")
+    return element(
+        "span", advantage_bar(advantage, scale), element("span", number, class_="value"), class_="credit"
     )
 
 

@@ -5,7 +5,7 @@ from sweetrl.report.credit import CreditScale
 from sweetrl.report.dialogues import outcome
 from sweetrl.report.markup import Markup, element, excerpt
 from sweetrl.viewer.dialogues import Dialogue
-from sweetrl.viewer.pages.dialogue import chat, outcome_parts, request
+from sweetrl.viewer.pages.dialogue import chat, hidden_part, outcome_parts, request
 from sweetrl.viewer.pages.frame import address, hidden_switch, page
 from sweetrl.viewer.secrets import Hidden
 
@@ -30,6 +30,7 @@ def compare_page(
         ),
         request(left),
         element("div", *sides, class_="sides"),
+        hidden_part(hidden) if show_hidden else None,
     )
 
 
@@ -42,13 +43,11 @@ def _side(
         excerpt(dialogue.episode.id, 80),
         href=address("/dialogue", of=dialogue.run, id=dialogue.episode.id),
     )
-    # What was hidden is the same on both sides, and is shown once.
-    parts = outcome_parts(dialogue, hidden, show_hidden=show_hidden)[: 3 if number else 2]
     return element(
         "article",
         element("h2", swatch, excerpt(dialogue.run, 60)),
         element("p", outcome(dialogue.verdict), link, class_="summary-line"),
         chat(dialogue, prefix=f"side-{number}", scale=scale),
-        *parts,
+        *outcome_parts(dialogue, hidden, show_hidden=show_hidden),
         class_="side",
     )

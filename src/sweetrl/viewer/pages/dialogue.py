@@ -8,6 +8,7 @@ from sweetrl.report.dialogues import (
     agent_turn,
     collaborator_reply,
     failure_text,
+    labels_of,
     outcome,
     verdict_details,
 )
@@ -48,6 +49,7 @@ def dialogue_page(dialogue: Dialogue, hidden: Hidden | None, around: Around) -> 
         request(dialogue),
         chat(dialogue),
         *outcome_parts(dialogue, hidden, show_hidden=around.show_hidden),
+        hidden_part(hidden) if around.show_hidden else None,
         _others(dialogue, around),
     )
 
@@ -114,6 +116,7 @@ def chat(dialogue: Dialogue, *, prefix: str = "turn", scale: CreditScale | None 
 
 def _turns(dialogue: Dialogue, scale: CreditScale, prefix: str) -> Iterator[Markup]:
     credit = {each.turn: each for each in dialogue.credit}
+    who = labels_of(dialogue.verdict).collaborator
     for number, turn in enumerate(dialogue.episode.turns[:TURNS]):
         yield agent_turn(
             number,
@@ -128,8 +131,10 @@ def _turns(dialogue: Dialogue, scale: CreditScale, prefix: str) -> Iterator[Mark
             data_turn=number,
         )
         if turn.reply is not None:
-            seen = picture(dialogue, turn.reply.screenshot, f"what the collaborator saw at turn {number + 1}")
-            yield collaborator_reply(turn.reply, seen)
+            seen = picture(dialogue, turn.reply.screenshot, f"what the {who} saw at turn {number + 1}")
+            yield collaborator_reply(turn.reply, seen, who=who)
+    if (more := len(dialogue.episode.turns) - TURNS) > 0:
+        yield element("li", f"… {more:,} more turns are left out", class_="cut")
 
 
 def _sets(dialogue: Dialogue, turn: int) -> list[CandidateSet]:
@@ -185,20 +190,24 @@ def _other_mark(annotation: Annotation) -> Markup:
 
 
 def outcome_parts(dialogue: Dialogue, hidden: Hidden | None, *, show_hidden: bool) -> list[Markup | None]:
-    """The answer, what it earned, and what was hidden, for those who may see it."""
+    """The answer and what it earned."""
     verdict = dialogue.verdict
-    domain = domain_for(hidden, verdict)
-    missing = element(
+    return [
+        answer_section(dialogue, domain_for(hidden, verdict), hidden),
+        None if verdict is None else _scored(verdict, show_hidden=show_hidden),
+    ]
+
+
+def hidden_part(hidden: Hidden | None) -> Markup:
+    """What was hidden, or why it cannot be shown."""
+    if hidden is not None:
+        return hidden_section(hidden)
+    return element(
         "p",
         "The tasks of this run are not known, so that only the hidden tests can be shown. Start the viewer with "
         "--tasks.",
         class_="note",
     )
-    return [
-        answer_section(dialogue, domain, hidden),
-        None if verdict is None else _scored(verdict, show_hidden=show_hidden),
-        (hidden_section(hidden) if hidden else missing) if show_hidden else None,
-    ]
 
 
 def _scored(verdict: Verdict, *, show_hidden: bool) -> Markup:
@@ -211,8 +220,9 @@ def _scored(verdict: Verdict, *, show_hidden: bool) -> Markup:
 
 def _counted(verdict: Verdict) -> str:
     passed = sum(check.outcome is Outcome.PASSED for check in verdict.checks)
-    counted = f"{passed} of {len(verdict.checks)} hidden checks passed, " if verdict.checks else ""
-    return f"{counted}reward {verdict.reward:.3f} by {excerpt(verdict.scorer, 60)}"
+    counted = f"{passed} of {len(verdict.checks)} {labels_of(verdict).checks}, " if verdict.checks else ""
+    earned = "unscored" if verdict.reward is None else f"reward {verdict.reward:.3f}"
+    return f"{counted}{earned} by {excerpt(verdict.scorer, 60)}"
 
 
 def _others(dialogue: Dialogue, around: Around) -> Markup | None:

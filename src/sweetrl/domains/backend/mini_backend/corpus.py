@@ -47,6 +47,8 @@ class Habits(Struct, frozen=True, kw_only=True):
 HABITS = Habits()
 KNOWING = Habits(reads_reference=True, follow=1.0, repeat=0.0, hurry=0.0, finish=1.0)
 """Of a programmer who has read the reference: asks for what it settles, and for nothing else."""
+ABLE = Habits(understands=2)
+"""Of a programmer who understands twice as many hints: the larger model, `mini-large`, imitates it."""
 VARIED = Habits(phrasings=3, opener=0.5)
 """Of a programmer whose questions differ in words and length, and in nothing else."""
 OPENERS = ("Also:", "Tell me:", "I wonder:", "One more thing:", "Just to be sure:", "Before I write it:")

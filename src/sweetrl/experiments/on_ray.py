@@ -1,0 +1,147 @@
+"""Runs stages on a Ray cluster, as tasks of Ray core: each on whichever machine has room, in shards where asked for.
+
+Every machine sees the run's folder under the same path. A process that Ray keeps between tasks has its modules and
+sandboxes ready for the next shard. This process alone writes the journal and merges; stages with a launcher run here.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sweetrl import interrupts
+from sweetrl.errors import UsageError, needs_extra
+from sweetrl.experiments.local import LocalExecutor
+from sweetrl.experiments.pipeline import Stage
+from sweetrl.experiments.processes import Child, die_with_parent
+from sweetrl.experiments.sharding import LOST, loads_model
+from sweetrl.experiments.warm_workers import Command, environment
+from sweetrl.sandbox import keep_warm
+
+PASSED_ON = "SWEETRL_"
+"""How the variables begin that stages get on other machines; keys and the like are theirs."""
+
+
+class RayExecutor(LocalExecutor):
+    """Starts stages of one run on a Ray cluster. They write to logs."""
+
+    def __init__(
+        self, folder: Path, *, command: Command, jobs: int = 1, shards: Mapping[str, int] | None = None
+    ) -> None:
+        """`command` runs a stage, given its arguments."""
+        super().__init__(folder.absolute(), jobs=jobs, logs=True, shards=shards)
+        self._command = command
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """The length of a run, connected to the cluster."""
+        with super().opened(), _connected():
+            yield
+
+    def takes_all(self, stage: Stage) -> bool:
+        """Whether nothing may run beside the stage: those with a launcher take this machine."""
+        return bool(stage.launcher)
+
+    def _places(self, _stage: Stage, count: int) -> list[str]:
+        """All shards are given to Ray, which starts as many as there is room for."""
+        return [""] * count
+
+    def _workers(self, _places: int) -> int:
+        """A task has one core."""
+        return 1
+
+    def _launch(self, stage: Stage, variables: Mapping[str, str]) -> Child:
+        if stage.launcher or stage.arguments[0] == "merge":
+            return super()._launch(stage, variables)
+        import ray
+
+        gpus = 1 if loads_model(stage) and ray.cluster_resources().get("GPU") else 0
+        told = {
+            name: value for name, value in {**os.environ, **variables}.items() if name.startswith(PASSED_ON)
+        }
+        # What to do about a lost worker is decided here: Ray would start a second writer of the same files.
+        task = ray.remote(_perform).options(name=stage.name, num_cpus=1, num_gpus=gpus, max_retries=0)
+        return _Task(task.remote(self._command, stage.arguments, Path.cwd(), self.log(stage), told))
+
+
+class _Task:
+    """A stage on some machine of the cluster, to be asked as a process is."""
+
+    def __init__(self, reference: Any) -> None:
+        self._reference = reference
+        self._future = reference.future()
+        self._asked = False
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended; `LOST` if its process or its machine is gone."""
+        if interrupts.came():
+            self.terminate()  # other machines hear no Ctrl-C
+        if not self._future.done():
+            return None
+        from ray.exceptions import RayError
+
+        try:
+            code: int = self._future.result()
+        except RayError:
+            return -signal.SIGTERM if self._asked else LOST
+        return code
+
+    def terminate(self) -> None:
+        """End it; its records are in its file."""
+        if not self._asked:
+            import ray
+
+            self._asked = True
+            ray.cancel(self._reference, force=True)
+
+    def wait(self) -> int | None:
+        """Wait until it has ended."""
+        with contextlib.suppress(Exception):
+            self._future.result()
+        return self.poll()
+
+
+def _perform(
+    command: Command, arguments: tuple[str, ...], folder: Path, log: Path, variables: Mapping[str, str]
+) -> int:
+    """What a worker does. It is used again: for the next shard, sandboxes are warm."""
+    die_with_parent()  # Ray lets a worker live on without its raylet
+    os.chdir(folder)
+    keep_warm()
+    with (
+        environment(variables),
+        log.open("a", encoding="utf-8") as said,
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+    ):
+        try:
+            return command(arguments)
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            return 1
+
+
+@contextlib.contextmanager
+def _connected() -> Iterator[None]:
+    """While the block runs, this process is the driver of a Ray job; the job's processes end with it."""
+    with needs_extra('executor = "ray"', "ray"):
+        import ray
+    if ray.is_initialized():
+        yield
+        return
+    on_terminate = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address="auto", log_to_driver=False, logging_level="error")
+    except ConnectionError:
+        raise UsageError(
+            'executor = "ray": there is no Ray cluster; start one with `ray start --head`, or give RAY_ADDRESS'
+        ) from None
+    try:
+        signal.signal(signal.SIGTERM, on_terminate)  # a run has its own reaction
+        yield
+    finally:
+        ray.shutdown()
