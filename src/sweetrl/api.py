@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import NODEFAULT
@@ -40,14 +40,12 @@ from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
 from sweetrl.errors import UsageError, needs_extra
 from sweetrl.evaluation.batches import score_in_order
 from sweetrl.evaluation.tracking import fact_tracker
+from sweetrl.evaluation.turning_points import CreditReport
 from sweetrl.learning.algorithms import algorithm_named, default_options
 from sweetrl.protocols import Agent, Collaborator, Scorer, TurnCritic
 from sweetrl.sandbox import Program, Result, Sandbox
 from sweetrl.settings import ScorerSettings, TrainRunSettings, settings_fields
 from sweetrl.types import Episode, RunMetrics, Sampling, Shot, Task, TurnCredit, Verdict
-
-if TYPE_CHECKING:
-    from sweetrl.evaluation.turning_points import CreditReport
 
 Tasks = str | Path | Iterable[Task]
 Episodes = str | Path | Iterable[Episode]
@@ -194,14 +192,13 @@ async def credit_logs_async(
     success_at: float = 1.0,
     seed: int = 0,
     concurrency: int = 8,
-) -> "CreditReport":
+) -> CreditReport:
     """Which turns of a log earned or lost the outcome: of chats as you have them, published dialogues or our episodes.
 
     Without a `critic` one is learned from the outcomes, reading turns with `model` (`mini`, `hf:PATH_OR_ID`, or `words`
     alone); no dialogue is credited by a fit that saw its outcome. `tasks` and `verdicts` belong to episodes of ours.
     """
     from sweetrl.candidates.learned import learn_credit
-    from sweetrl.evaluation.turning_points import CreditReport
 
     known = None if tasks is None else {task.id: task for task in load_tasks(tasks)}
     given = {each.episode_id: each for each in verdicts}
@@ -229,7 +226,7 @@ async def credit_logs_async(
 credit_logs = _plain(credit_logs_async)
 
 
-def credit_page(report: "CreditReport", *, title: str = "Which turn broke the conversation") -> str:
+def credit_page(report: CreditReport, *, title: str = "Which turn broke the conversation") -> str:
     """What `credit_logs` found as one HTML page: the turns that hurt most, what successes do, and every dialogue."""
     from sweetrl.report.credit_page import credit_page as page_of
 

@@ -66,7 +66,7 @@ _now = _Interrupts()
 
 def listen() -> None:
     """Take over Ctrl-C for the life of this process: from now on it never ends in a traceback."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else ignored, as in background jobs
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as in background jobs
         signal.signal(signal.SIGINT, _now.on_interrupt)
         # The last moments of the interpreter, when all is said and no handler runs any more.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)

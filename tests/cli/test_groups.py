@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup, TyperOption
 
 from sweetrl.cli.commands import PANELS, app
+from sweetrl.settings.words import current_words
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 help_pages = runpy.run_path(str(SCRIPTS / "cli_reference.py"))["help_pages"]
@@ -67,6 +68,27 @@ def test_an_old_option_works_and_says_its_new_name_once(sweetrl) -> None:
     notice, error = finished.err.splitlines()
     assert notice == "--spreads is called --min-gap-std now; the old name will go"
     assert "--min-gap-std" in error
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("turn-pairs", "--spreads", "--min-gap-std"),
+        ("candidates", "--kind", "--domain"),
+        ("train rft", "--kind", "--domain"),
+        ("train rft", "--floor", "--min-lr-ratio"),
+        ("train dpo", "--nll", "--nll-weight"),
+        ("train dpo", "--imitation", "--sft-weight"),
+        ("train policy", "--kind", "--domain"),
+        ("train policy", "--imitation", "--sft-weight"),
+        ("train critic", "--blind", "--no-reference"),
+        ("train critic", "--kind", "--kind"),  # what the critic is made of, as before
+    ],
+)
+def test_an_option_of_the_first_edition_is_taken_by_its_command(path: str, old: str, new: str) -> None:
+    known = {name for option in COMMANDS[f"sweetrl {path}"].params for name in option.opts}
+    assert new in known
+    assert current_words([old, "1", f"{old}=1"], known, lambda _: None) == [new, "1", f"{new}=1"]
 
 
 def test_an_old_option_is_not_in_the_help() -> None:

@@ -85,7 +85,7 @@ def card(seed: Path, **changes: Any) -> CriticCard:
 
 
 def trained(folder: Path, card: CriticCard) -> Path:
-    """A folder as training leaves it; random weights stand for learnt ones."""
+    """A folder as training leaves it; random weights stand for learned ones."""
     save_tiny_llama(folder, seed=1, **WIDE)
     if card.kind is not CriticKind.ADVANTAGE:
         model = AutoModelForCausalLM.from_pretrained(folder)

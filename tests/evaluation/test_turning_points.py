@@ -4,7 +4,8 @@ import pytest
 
 from sweetrl.domains.chat.secret import ChatSecret
 from sweetrl.domains.logged import LoggedDialogue
-from sweetrl.evaluation.turning_points import CreditReport, find_habits
+from sweetrl.evaluation.habits import find_habits
+from sweetrl.evaluation.turning_points import CreditReport
 from sweetrl.types import Ending, Episode, Metric, Reply, Task, Turn, TurnCredit, Verdict
 
 

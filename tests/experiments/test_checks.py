@@ -162,6 +162,8 @@ def test_a_missing_package_is_named_with_how_to_install_it(
 ) -> None:
     monkeypatch.setattr(checks.importlib.util, "find_spec", lambda _: None)
     assert any("torch is missing" in text and "[train]" in text for text in problems(recipe))
+    assert not any("ray is missing" in text for text in problems(recipe))
+    assert any("ray is missing" in text and "[ray]" in text for text in problems(recipe, "executor=ray"))
 
 
 def test_a_full_disk_is_found_before_it_is_written_to(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,7 +229,7 @@ def test_a_single_turn_has_no_collaborator_to_guard(tmp_path: Path) -> None:
     assert "--guard" not in words(planned, "seed-0/evaluations/alone")
 
 
-def test_the_price_of_turns_holds_for_what_is_learnt_from_and_for_evaluations(tmp_path: Path) -> None:
+def test_the_price_of_turns_holds_for_what_is_learned_from_and_for_evaluations(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
     path.write_text(STUDY.format(output=tmp_path / "run"))
     planned = plan(load_study(path, ["scoring.turn_cost=0.05"]))

@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -86,7 +88,7 @@ def writer_of(path: Path) -> int | None:
         with contextlib.suppress(OSError):
             if int(process.name) != os.getpid() and b"ray::" in (process / "cmdline").read_bytes():
                 for descriptor in (process / "fd").iterdir():
-                    if os.readlink(descriptor) == str(path):
+                    if descriptor.readlink() == path:
                         return int(process.name)
     return None
 
@@ -141,7 +143,16 @@ def scoring(folder: Path) -> tuple[str, ...]:
 
 
 def dialogues(folder: Path) -> tuple[str, ...]:
-    sides = ("--agent", "scripted:curious", "--collaborator", "colleague", "--attempts", "2", "--concurrency", "1")
+    sides = (
+        "--agent",
+        "scripted:curious",
+        "--collaborator",
+        "colleague",
+        "--attempts",
+        "2",
+        "--concurrency",
+        "1",
+    )
     return ("rollout", "--tasks", f"{folder}/tasks.jsonl", *sides, "-o")
 
 
@@ -184,3 +195,39 @@ def test_a_killed_writer_changes_no_byte(
     assert not (tmp_path / "shards").exists() or not list((tmp_path / "shards").rglob("*-of-*"))
     if raylet:
         cluster.add_node(num_cpus=1, object_store_memory=STORE)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
+def test_a_run_that_ends_takes_its_shards_along_and_resumes_them(
+    cluster: Any, inputs: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    (tmp_path / "recipe.toml").write_text(
+        f'output = "run"\nalgorithm = "none"\nexecutor = "ray"\n[shards]\nevaluate = 4\n'
+        f'[tasks]\ntrain = "{inputs}/tasks.jsonl"\ntest = "{inputs}/tasks.jsonl"\n'
+        '[agent]\nmodel = "scripted:curious"\n[collaborator]\nmodel = "colleague"\n[rollout]\nconcurrency = 1\n'
+    )
+    command = [sys.executable, "-m", "sweetrl", "run", "recipe.toml", "--quiet"]
+    place: dict[str, Any] = {"cwd": tmp_path, "env": {**os.environ, "RAY_ADDRESS": cluster.address}}
+    with subprocess.Popen(command, **place) as run:
+        writer = await_writer(tmp_path / "run/shards")
+        run.send_signal(number)
+        assert run.wait(120) == code
+    await_end([writer])
+    subprocess.run(command, **place, check=True)
+    folder = tmp_path / "run/evaluation"
+    words = ("--agent", "scripted:curious", "--collaborator", "colleague", "--concurrency", "1")
+    alone = ("evaluate", "--tasks", f"{inputs}/tasks.jsonl", *words, "--quiet", "-o", str(tmp_path / "alone"))
+    assert main.run(alone) == 0
+    for name in ("episodes.jsonl", "verdicts.jsonl", "metrics.json"):
+        assert (folder / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+
+
+def await_writer(shards: Path) -> int:
+    """The process that writes one of the shards, once there is a record."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for path in shards.rglob("*.attempt-*/*-of-4.jsonl"):
+            if path.stat().st_size and (writer := writer_of(path)) is not None:
+                return writer
+        time.sleep(0.001)
+    raise AssertionError("no shard is written")

@@ -94,7 +94,7 @@ def test_grpo_learns_from_rewards_that_differ(run: Any) -> None:
     assert any(entry["grad_norm"] > 0 for entry in logged)
 
 
-def test_only_what_the_agent_said_is_learnt(run: Any) -> None:
+def test_only_what_the_agent_said_is_learned(run: Any) -> None:
     trainer, rollout = run
     tokenizer = trainer.processing_class
     batch = rollout.given[0]

@@ -157,13 +157,13 @@ def test_only_what_the_agent_said_gets_a_gradient(model: Path) -> None:
     settings = TrainingSettings(algorithm="dpo", nll=0.1)
     objective(settings)(network, batch).losses.sum().backward()
     reached = gradients.per_token().flatten()
-    learnt = torch.zeros_like(reached, dtype=torch.bool)
-    learnt[batch.predictors] = True
-    assert torch.all(reached[~learnt] == 0.0)
-    assert torch.all(reached[learnt] > 0.0)
+    learned = torch.zeros_like(reached, dtype=torch.bool)
+    learned[batch.predictors] = True
+    assert torch.all(reached[~learned] == 0.0)
+    assert torch.all(reached[learned] > 0.0)
     # And those predict the agent's tokens, all of them, and nothing else.
     said = sum(turn >= 0 for example in examples for each in example.sequences for turn in each.turns)
-    assert int(learnt.sum()) <= said == len(batch.targets)
+    assert int(learned.sum()) <= said == len(batch.targets)
 
 
 @pytest.mark.filterwarnings("default")

@@ -113,7 +113,7 @@ PAIR = Example(
 SINGLE = Example("single", (EncodedSequence([5, 4], [-1, 0]),), weight=3.0)
 
 
-def test_a_batch_says_where_each_learnt_token_is_predicted() -> None:
+def test_a_batch_says_where_each_learned_token_is_predicted() -> None:
     batch = collate([PAIR, SINGLE], pad=0)
     assert batch.ids.tolist() == [[5, 6, 7, 8, 9], [5, 6, 3, 0, 0], [5, 4, 0, 0, 0]]
     assert batch.attention.sum(1).tolist() == [5, 3, 2]

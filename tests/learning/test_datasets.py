@@ -24,7 +24,7 @@ ENCODING = Encoding(DialogueEncoder(TOKENIZER, max_tokens=512), system="Be kind.
 RECORDS = Records(3)
 
 
-def learnt(sequence: EncodedSequence) -> str:
+def learned(sequence: EncodedSequence) -> str:
     ids = [token for token, turn in zip(sequence.ids, sequence.turns, strict=True) if turn >= 0]
     return TOKENIZER.decode(ids)
 
@@ -44,7 +44,7 @@ def test_only_successes_are_imitated_each_token_counting_the_same() -> None:
     for example in data.examples:
         assert example.weight == sum(turn >= 0 for each in example.chosen for turn in each.turns)
         said = "".join(turn.output + "<|end|>" for turn in RECORDS.episodes[example.id].turns)
-        assert "".join(map(learnt, example.chosen)) == said
+        assert "".join(map(learned, example.chosen)) == said
         assert all("Be kind." in text(each) for each in example.chosen)
 
 
@@ -67,7 +67,7 @@ def test_every_scored_dialogue_teaches_a_value_function() -> None:
     assert all("SECRET def f" in text(each) for example in data.examples for each in example.sequences)
     for example in data.examples:
         said = "".join(turn.output + "<|end|>" for turn in RECORDS.episodes[example.id].turns)
-        assert "".join(map(learnt, example.sequences)) == said
+        assert "".join(map(learned, example.sequences)) == said
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_a_verdict_on_another_answer_is_refused() -> None:
 def test_a_pair_of_dialogues_has_both_sides_without_the_secret() -> None:
     [first, *_] = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, ENCODING).examples
     assert first.id == "t0#0>t0#1"
-    assert "".join(map(learnt, first.chosen)).startswith("Question 0 of 0?<|end|>")
-    assert "Hm. OUTPUT: Question 0" in "".join(map(learnt, first.rejected))
+    assert "".join(map(learned, first.chosen)).startswith("Question 0 of 0?<|end|>")
+    assert "Hm. OUTPUT: Question 0" in "".join(map(learned, first.rejected))
     assert not any("return 0\n" in text(each) or "SECRET" in text(each) for each in first.sequences)
 
 
@@ -110,7 +110,7 @@ def test_a_critic_reads_the_secret_but_does_not_learn_to_say_it() -> None:
     for example in data.examples:
         for sequence in example.sequences:
             assert "SECRET def f():\n    return" in text(sequence)
-            assert "SECRET" not in learnt(sequence)
+            assert "SECRET" not in learned(sequence)
     blind = dialogue_pairs(RECORDS.pairs, RECORDS.episodes, ENCODING, RECORDS.tasks)
     assert not any("SECRET" in text(each) for example in blind.examples for each in example.sequences)
 
@@ -120,7 +120,7 @@ def test_a_turn_pair_differs_in_the_last_turn_only() -> None:
         turn_pairs(RECORDS.turn_pairs, ENCODING).examples, RECORDS.turn_pairs, strict=True
     ):
         assert example.id == pair.id
-        assert [learnt(each) for each in example.sequences] == [
+        assert [learned(each) for each in example.sequences] == [
             f"{pair.chosen}<|end|>",
             f"{pair.rejected}<|end|>",
         ]
@@ -133,7 +133,7 @@ def test_answers_that_succeeded_stand_beside_the_turn_pairs() -> None:
     assert len(data.examples) - len(answers) == len(RECORDS.turn_pairs)
     assert [example.id for example in answers] == ["t0#0 answer", "t1#0 answer", "t2#0 answer"]
     for example, episode in zip(answers, succeeded, strict=True):
-        assert [learnt(each) for each in example.chosen] == [f"{episode.turns[-1].output}<|end|>"]
+        assert [learned(each) for each in example.chosen] == [f"{episode.turns[-1].output}<|end|>"]
 
 
 def test_what_has_a_history_in_common_is_one_group() -> None:
@@ -163,7 +163,7 @@ def test_a_pair_whose_task_is_missing_is_named() -> None:
         dialogue_pairs([ELSEWHERE], RECORDS.episodes, ENCODING, RECORDS.tasks)
 
 
-def test_a_failed_episode_is_not_learnt_from() -> None:
+def test_a_failed_episode_is_not_learned_from() -> None:
     failed = msgspec.structs.replace(RECORDS.episodes["t0#1"], ending=Ending.FAILED)
     with pytest.raises(DataError, match="episode t0#1 failed"):
         dialogue_pairs(RECORDS.pairs, RECORDS.episodes | {"t0#1": failed}, ENCODING)

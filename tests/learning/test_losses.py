@@ -8,7 +8,6 @@ from torch.autograd import gradcheck
 from sweetrl.learning.losses import (
     bradley_terry,
     dialogue_advantages,
-    dpo,
     nll,
     sum_by,
     turn_advantages,
@@ -55,14 +54,6 @@ def test_bradley_terry_by_hand() -> None:
     assert bradley_terry(chosen, rejected, beta=0.1).tolist() == pytest.approx(wanted)
 
 
-def test_dpo_by_hand() -> None:
-    found = dpo(
-        torch.tensor([-10.0]), torch.tensor([-7.0]), torch.tensor([-12.0]), torch.tensor([-6.0]), beta=0.5
-    )
-    # The policy gained 2 nats on the chosen turn and lost 1 on the rejected one.
-    assert found.tolist() == pytest.approx([minus_log_sigmoid(0.5 * (2 + 1))])
-
-
 def test_nll_by_hand() -> None:
     assert nll(torch.tensor([-6.0, -1.0]), torch.tensor([3, 4])).tolist() == [2.0, 0.25]
 
@@ -105,7 +96,6 @@ def test_gradients_of_the_critics_loss_agree_with_finite_differences(normalisati
 
 
 def test_gradients_of_the_other_losses_agree_with_finite_differences() -> None:
-    reference = torch.tensor([-1.0, -2.0], dtype=torch.double)
-    assert gradcheck(lambda x: dpo(x[:2], x[2:], reference, reference - 1, beta=0.3), random(4))
+    assert gradcheck(lambda x: bradley_terry(x[:2], x[2:], beta=0.3), random(4))
     assert gradcheck(lambda x: nll(x, COUNTS), random(3))
     assert gradcheck(lambda x: value_bce(x, torch.tensor([True, False, True])), random(3))

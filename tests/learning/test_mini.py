@@ -120,7 +120,7 @@ def test_the_template_leaves_out_instructions() -> None:
 
 
 @pytest.mark.parametrize("tokenizer", [TOKENIZER, BPE], ids=["words", "bpe"])
-def test_the_encoder_reads_a_dialogue_as_the_model_learnt_it(tokenizer: Any) -> None:
+def test_the_encoder_reads_a_dialogue_as_the_model_learned_it(tokenizer: Any) -> None:
     encode = mini._encoder(tokenizer, TINY)
     for number, task in enumerate(TASKS):
         document = encode(task, number)
@@ -138,7 +138,7 @@ def test_the_encoder_reads_a_dialogue_as_the_model_learnt_it(tokenizer: Any) -> 
 # ---------------------------------------------------------------- corpus
 
 
-def test_requests_are_given_and_replies_learnt_only_with_the_reference() -> None:
+def test_requests_are_given_and_replies_learned_only_with_the_reference() -> None:
     encode = mini._encoder(TOKENIZER, TINY)
     seen = set()
     for number in range(5):
@@ -146,17 +146,17 @@ def test_requests_are_given_and_replies_learnt_only_with_the_reference() -> None
             document = encode(task, number)
             told = TOKENIZER.decode(document.ids).startswith("<|user|>The finished function is:")
             seen.add(told)
-            learnt = [target != mini._IGNORED for target in document.targets]
+            learned = [target != mini._IGNORED for target in document.targets]
             speaker = "user"
-            for token, counted in zip(document.ids, learnt, strict=True):
+            for token, counted in zip(document.ids, learned, strict=True):
                 if (text := TOKENIZER.decode([token])) in ("<|user|>", "<|agent|>"):
                     speaker = text
                     assert not counted
                 elif speaker == "<|agent|>":
                     assert counted
             first = document.ids.index(TOKENIZER.eos_token_id)
-            assert not any(learnt[: first + 1])
-            replies = sum(learnt) - _agent_tokens(document.ids)
+            assert not any(learned[: first + 1])
+            replies = sum(learned) - _agent_tokens(document.ids)
             assert (replies > 0) == (
                 told and document.ids.count(TOKENIZER.convert_tokens_to_ids("<|user|>")) > 1
             )
@@ -221,16 +221,16 @@ def test_gradients_are_those_of_the_mean_over_the_whole_batch() -> None:
         loss = mini._learn(model, batch, pool)
     ours = [weight.grad.clone() for weight in model.parameters() if weight.grad is not None]
     documents = [document for part in batch for document in part]
-    learnt = sum(target != mini._IGNORED for document in documents for target in document.targets)
+    learned = sum(target != mini._IGNORED for document in documents for target in document.targets)
     model.zero_grad()
-    whole = mini._surprise(model, documents) / learnt
+    whole = mini._surprise(model, documents) / learned
     whole.backward()
     assert loss == pytest.approx(float(whole.detach()), rel=1e-5)
     for mine, weight in zip(ours, model.parameters(), strict=True):
         assert torch.allclose(mine, weight.grad, atol=1e-5)
 
 
-def test_what_is_written_loads_like_any_model_and_has_learnt_something(
+def test_what_is_written_loads_like_any_model_and_has_learned_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mini_corpora, "VOCABULARY_TASKS", 50)

@@ -21,8 +21,8 @@ TOKENS = st.lists(st.integers(1, 3), min_size=2, max_size=12)
 @st.composite
 def sequences(draw: st.DrawFn) -> EncodedSequence:
     ids = draw(TOKENS)
-    learnt = draw(st.integers(1, len(ids) - 1))
-    return EncodedSequence(ids, [-1] * learnt + [0] * (len(ids) - learnt))
+    learned = draw(st.integers(1, len(ids) - 1))
+    return EncodedSequence(ids, [-1] * learned + [0] * (len(ids) - learned))
 
 
 @given(st.lists(sequences(), min_size=1, max_size=5))

@@ -93,7 +93,7 @@ def prompt(
     return list(encoded["input_ids"])
 
 
-# ---------------------------------------------------------------- what is learnt
+# ---------------------------------------------------------------- what is learned
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -111,7 +111,7 @@ def test_the_marked_text_of_a_turn_is_what_the_agent_said_and_the_end_of_the_tur
 @pytest.mark.parametrize("template", TEMPLATES)
 @given(request=TEXTS, turns=turns(), data=st.data())
 @settings(max_examples=20)
-def test_of_a_turn_that_a_limit_ended_no_end_is_learnt(
+def test_of_a_turn_that_a_limit_ended_no_end_is_learned(
     template: str, request: str, turns: list[Turn], data: st.DataObject
 ) -> None:
     encoding = encoder(template)
@@ -196,7 +196,7 @@ def test_turns_have_sequences_of_their_own_where_the_template_changes_what_came_
     assert len(encoded.sequences) == 2
 
 
-def test_a_thought_is_learnt_but_later_turns_do_not_see_it() -> None:
+def test_a_thought_is_learned_but_later_turns_do_not_see_it() -> None:
     encoding = encoder("tiny")
     dialogue = [Turn("Hm. OUTPUT: Which?", "Which?", Reply("This.")), Turn("Done.", "Done.")]
     first, second = encoding.dialogue("Write it.", dialogue).sequences
@@ -374,7 +374,7 @@ def test_a_template_that_makes_nothing_of_a_chat_is_refused() -> None:
         DialogueEncoder(tokenizer_with("{{ '' }}"), max_tokens=LONG)
 
 
-def test_a_special_end_of_turn_without_a_name_is_learnt() -> None:
+def test_a_special_end_of_turn_without_a_name_is_learned() -> None:
     tokenizer = tiny_tokenizer(chat_template=CHAT_TEMPLATE.replace("<|end|>", "<|over|>"))
     tokenizer.add_tokens([AddedToken("<|over|>", special=True)])
     over = tokenizer.convert_tokens_to_ids("<|over|>")

@@ -302,7 +302,7 @@ def trained(
     return folder, losses
 
 
-def test_a_preference_that_only_the_picture_settles_is_learnt(trained) -> None:
+def test_a_preference_that_only_the_picture_settles_is_learned(trained) -> None:
     _, losses = trained
     assert losses[0] == pytest.approx(0.693, abs=0.01)
     # Each colour is right once and wrong once: whoever does not look stays at log 2.

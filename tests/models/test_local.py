@@ -140,7 +140,7 @@ ARCHITECTURES: dict[str, PreTrainedConfig] = {
         layer_types=["sliding_attention", "full_attention", "sliding_attention"],
     ),
     "qwen with normalised heads": Qwen3Config(**INNER, **TOKENS),
-    "gpt-2 with learnt positions": GPT2Config(
+    "gpt-2 with learned positions": GPT2Config(
         vocab_size=400, n_embd=64, n_layer=2, n_head=4, n_positions=1024, **TOKENS
     ),
     "bloom with linear biases": BloomConfig(vocab_size=400, hidden_size=64, n_layer=2, n_head=4, **TOKENS),

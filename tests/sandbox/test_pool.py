@@ -26,6 +26,7 @@ from sweetrl.sandbox import (
     Unusable,
     decode,
 )
+from sweetrl.sandbox.zygotes import Watch
 
 LIMITS = Limits(call_seconds=0.5, total_seconds=3.0)
 
@@ -99,6 +100,43 @@ def busy_for(seconds: float) -> str:
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits for as long as it takes until a call has had its CPU time, however crowded the machine is."""
     monkeypatch.setattr("sweetrl.sandbox.zygotes._STARVED", 100.0)
+
+
+TRICKLING = """
+import os, struct, time
+def send(content):
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, content)
+        except OSError:
+            pass
+send(struct.pack("<cHI", b"C", 0, 0) + struct.pack("<cHI", b"V", 0, 4000))
+for _ in range(4000):
+    time.sleep(0.01)
+    send(b"1")
+"""
+
+
+def test_a_result_that_trickles_in_buys_no_time() -> None:
+    with Sandbox(limits=Limits(call_seconds=0.2, total_seconds=0.5)) as sandbox:
+        started = time.monotonic()
+        results = run(sandbox, TRICKLING, "1", "2")
+        assert time.monotonic() - started < 20  # of the 40 that all of it takes
+    assert not any(isinstance(each, Returned) for each in results)
+
+
+def test_a_result_that_arrives_while_its_process_is_looked_at_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By then it has ended, which looks as if it did not want to run."""
+
+    def look(watch: Watch) -> tuple[str, float]:
+        time.sleep(1.5)
+        return "Z", 0.0
+
+    monkeypatch.setattr(Watch, "_look", look)
+    with Sandbox(limits=Limits(call_seconds=0.5)) as sandbox:
+        assert run(sandbox, "import time\ndef solve(x):\n    time.sleep(0.8)\n    return x", "solve(3)") == [
+            Returned(b"3")
+        ]
 
 
 @pytest.mark.usefixtures("patience")

@@ -109,6 +109,73 @@ def test_an_old_key_may_be_changed_by_its_old_name(recipe: Path) -> None:
     assert load_study(recipe, ["turn_pairs.spreads=0.1"]).turn_pairs.min_gap_std == 0.1
 
 
+STUDY_OF_THE_FIRST_EDITION = """
+output = "run"
+kind = "backend"
+[tasks]
+train = "a"
+test = "b"
+[agent]
+model = "mini"
+[collaborator]
+model = "colleague"
+[critic]
+kind = "regression"
+blind = true
+nll = 0.2
+floor = 0.5
+[turn_pairs]
+spreads = 0.4
+[policy]
+imitation = 0.3
+nll = 0.1
+[critics.c]
+[methods.first]
+learner = "dpo"
+[methods.second]
+learner = "sweet"
+critic = "c"
+start = "first"
+policy = { floor = 0.2 }
+"""
+
+
+def test_a_study_of_the_first_edition_is_read_by_all_its_old_keys(tmp_path: Path) -> None:
+    path, said = tmp_path / "study.toml", list[str]()
+    path.write_text(STUDY_OF_THE_FIRST_EDITION)
+    study: Any = load_experiment(path, notice=said.append)
+    assert study.domain == "backend"
+    critic, second = study.critics["c"], study.methods["second"]
+    # What a critic is made of is called `kind` as before.
+    assert (critic.kind, critic.no_reference, critic.nll_weight, critic.min_lr_ratio) == (
+        "regression",
+        True,
+        0.2,
+        0.5,
+    )
+    assert (study.methods["first"].algorithm, second.algorithm, second.init_from) == ("dpo", "sweet", "first")
+    assert (second.policy.sft_weight, second.policy.nll_weight, second.policy.min_lr_ratio) == (0.3, 0.1, 0.2)
+    assert second.turn_pairs.min_gap_std == 0.4
+    told = {line.partition(": ")[2].split(" is called")[0].rpartition(".")[2] for line in said}
+    assert told == RENAMED.keys() - {"method"}
+
+
+def test_a_recipe_of_the_first_edition_is_read_by_all_its_old_keys(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text("""
+output = "run"
+method = "dpo"
+kind = "frontend"
+tasks = { train = "a" }
+agent = { model = "mini" }
+collaborator = { model = "designer" }
+policy = { model = "mini", nll = 0.1, imitation = 0.2, floor = 0.3 }
+""")
+    recipe: Any = load_experiment(path)
+    assert (recipe.algorithm, recipe.domain) == ("dpo", "frontend")
+    assert (recipe.policy.nll_weight, recipe.policy.sft_weight, recipe.policy.min_lr_ratio) == (0.1, 0.2, 0.3)
+
+
 def test_stored_settings_of_the_first_edition_become_those_of_today() -> None:
     now = {
         "output": "run",

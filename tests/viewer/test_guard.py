@@ -1,6 +1,7 @@
 """Who is refused: foreign hosts and origins, and everyone without the token where there is one."""
 
 import http.client
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,11 +76,16 @@ def test_a_foreign_origin_is_refused(local: str, origin: str, method: str, path:
     assert ask(local, path, method, "{}", Origin=origin, Content_Type="application/json").status == 403
 
 
-def test_a_request_that_another_site_makes_is_refused_but_a_link_is_not(local: str) -> None:
-    assert ask(local, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors").status == 403
-    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
+@pytest.mark.parametrize(
+    "site", ["cross-site", "same-site"]
+)  # the second one is another port of this machine
+def test_a_request_that_another_site_makes_is_refused_but_a_link_is_not(local: str, site: str) -> None:
+    assert ask(local, Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors").status == 403
+    link = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
     assert ask(local, **link).status == 200
     assert ask(local, **(link | {"Sec_Fetch_Dest": "iframe"})).status == 403
+    posted = {**link, "Content_Type": "application/json"}
+    assert ask(local, "/api/annotations", "POST", "{}", **posted).status == 403
 
 
 def test_a_form_cannot_annotate(local: str) -> None:
@@ -103,6 +109,14 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(remote: str) -> None:
     assert cookie.startswith(f"sweetrl_token_{port_of(remote)}=")
     assert ask(remote, Cookie=cookie.partition(";")[0]).status == 200
     assert ask(remote, Authorization=f"Bearer {TOKEN}").status == 200
+
+
+@pytest.mark.parametrize("other", ['a="', "b[]=1", "c=%00", "=", ";;"])
+def test_cookies_of_other_servers_on_this_machine_do_no_harm(remote: str, other: str) -> None:
+    own = f"sweetrl_token_{port_of(remote)}={TOKEN}"
+    assert ask(remote, Cookie=f"{other}; {own}").status == 200
+    assert ask(remote, Cookie=f"{other}; {own[:-1]}").status == 401
+    assert ask(remote, Cookie=f"{other}; {own.replace('token_', 'token_1')}").status == 401
 
 
 def test_a_token_for_once_opens_the_door_once(remote: str) -> None:
@@ -130,6 +144,7 @@ def test_every_answer_forbids_foreign_scripts_frames_and_requests(local: str) ->
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert ask(local, path).headers["x-content-type-options"] == "nosniff"
+        assert ask(local, path).headers["referrer-policy"] == "no-referrer"
 
 
 def test_every_address_of_the_api_is_documented() -> None:
@@ -153,3 +168,24 @@ def test_only_pictures_of_the_run_are_sent(local: str, name: str) -> None:
 )
 def test_a_wrong_address_is_told_in_one_line(local: str, path: str) -> None:
     assert ask(local, path).status == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        ("[" * 100_000, 400, "not an annotation"),
+        ('{"run":"run","episode_id":"a#0","turn":1e99,"mark":"hurt"}', 400, "turn"),
+        ('{"run":"run","episode_id":"a#0","turn":-1,"mark":"hurt"}', 400, "turn"),
+        ('{"run":"run","episode_id":"a#0","turn":9,"mark":"hurt"}', 400, "no turn 9"),
+        ('{"run":"run","episode_id":"a#0","turn":0,"mark":"<b>"}', 400, "mark"),
+        ('{"run":"../run","episode_id":"a#0","turn":0,"mark":"hurt"}', 404, "there is no dialogue"),
+        ("a" * 2_000_000, 413, "too long"),
+    ],
+)
+def test_a_mark_that_is_none_is_refused_in_one_line(local: str, body: str, status: int, told: str) -> None:
+    connection = http.client.HTTPConnection(urlsplit(local).netloc, timeout=60)
+    connection.request("POST", "/api/annotations", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    assert answer.status == status
+    assert told in json.loads(answer.read())["error"]
+    connection.close()

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from report.samples import credit, episode, verdict
-from sweetrl.types import Annotation, CandidateSet, Check, Failure, Outcome, Reply, TokenCredit, Turn
-from sweetrl.viewer.annotations import append_annotation, read_annotations
-from viewer.attacks import ATTACKS
+import sweetrl
+from conftest import CHECKOUT
+from report.samples import episode, verdict
+from sweetrl.domains import registry
+from sweetrl.types import Check, Ending, Outcome, Reply, Turn
+from sweetrl.viewer.annotations import read_annotations
 from viewer.stored_runs import (
     HIDDEN_TEST,
     said,
@@ -43,8 +44,17 @@ def site(runs: Path) -> Iterator[str]:
         yield address
 
 
+SECRETS = (HIDDEN_TEST, "x + x", "returned 3")
+
+
 def dialogue(site: str, run: str, name: str, **more: str) -> str:
     return f"{site}/dialogue?{urlencode({'of': run, 'id': name, **more})}"
+
+
+def arrived(page: Page, title: str) -> None:
+    """Wait for a dialogue and the script that listens for keys."""
+    expect(page.locator("h1")).to_have_text(title)
+    page.wait_for_load_state()
 
 
 def test_the_list_is_filtered_searched_and_sorted(page: Page, site: str) -> None:
@@ -64,13 +74,96 @@ def test_the_list_is_filtered_searched_and_sorted(page: Page, site: str) -> None
     assert "write+c" in page.url
 
 
+def write_varied_run(folder: Path) -> Path:
+    """Dialogues that differ in everything that a list is filtered by."""
+    cut = Turn("Hm", "Hm", Reply("Sorry.", excuse="too long"), unfinished=True)
+    asked = said(episode("long"), "Is it one?", "Is it two?", "Is it three?")
+    stopped = msgspec.structs.replace(
+        episode("stopped"), ending=Ending.TURN_LIMIT, answer=None, turns=(cut, cut)
+    )
+    write_records(folder / "episodes.jsonl", [asked, stopped, episode("plain")])
+    slow = msgspec.structs.replace(verdict("plain", 0.0), checks=(Check("test1", Outcome.TIMED_OUT),))
+    write_records(folder / "verdicts.jsonl", [verdict("long", 1.0), slow])
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("outcome", "success", ["long"]),
+        ("outcome", "failure", ["plain"]),
+        ("outcome", "unscored", ["stopped"]),
+        ("ending", "turn_limit", ["stopped"]),
+        ("ending", "answered", ["long", "plain"]),
+        ("defect", "no reply", ["stopped"]),
+        ("defect", "cut off", ["stopped"]),
+        ("defect", "timed out", ["plain"]),
+        ("min", "3", ["long"]),
+        ("max", "2", ["stopped", "plain"]),
+        ("sort", "best", ["long", "plain", "stopped"]),
+        ("sort", "reward", ["plain", "long", "stopped"]),
+        ("sort", "turns", ["long", "stopped", "plain"]),
+        ("q", "Is it thr", ["long"]),
+    ],
+)
+def test_every_filter_and_order_can_be_set_and_is_in_the_address(
+    page: Page, varied_site: str, field: str, value: str, found: list[str]
+) -> None:
+    page.goto(varied_site)
+    expect(page.locator(".rows li")).to_have_count(3)
+    control = page.locator(f"#filters [name={field}]")
+    if control.evaluate("each => each.tagName") == "SELECT":
+        control.select_option(value)
+    else:
+        control.fill(value)
+        control.press("Enter")
+    ids = [f"{name}#0" for name in found]
+    expect(page.locator(".rows .about code")).to_have_text(ids)
+    page.goto(page.url)  # a permanent link
+    expect(page.locator(".rows .about code")).to_have_text(ids)
+    expect(control).to_have_value(value)
+    page.get_by_text("clear filters").click()
+    expect(page.locator(".rows li")).to_have_count(3)
+
+
+@pytest.fixture(scope="module")
+def varied_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = write_varied_run(tmp_path_factory.mktemp("varied") / "run")
+    with served([str(folder)], folder.parent / "index.sqlite") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def long_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("long") / "run"
+    write_records(folder / "episodes.jsonl", [episode(f"task-{number:03}") for number in range(120)])
+    with served([str(folder)], folder.parent / "index.sqlite") as address:
+        yield address
+
+
+def test_a_long_list_has_pages_and_neighbours_across_them(page: Page, long_site: str) -> None:
+    page.goto(long_site)
+    counted = page.locator(".counted output")
+    expect(counted).to_have_text("1–50 of 120 dialogues")
+    page.get_by_role("link", name="next ›").click()
+    expect(page.locator(".rows .about code").first).to_have_text("task-050#0")
+    page.locator(".rows a").first.click()
+    arrived(page, "task-050#0")
+    page.keyboard.press("ArrowLeft")
+    arrived(page, "task-049#0")
+    page.keyboard.press("u")
+    expect(counted).to_have_text("1–50 of 120 dialogues")
+    page.get_by_role("link", name="last »").click()
+    expect(page.locator(".rows li")).to_have_count(20)
+
+
 def test_keys_lead_through_the_list_the_turns_and_back(page: Page, site: str) -> None:
     page.goto(f"{site}/?run=base")
     page.keyboard.press("j")
     page.keyboard.press("j")
     expect(page.locator(".rows .chosen")).to_contain_text("Please write b.")
     page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("b#0")
+    arrived(page, "b#0")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     expect(page.locator(".chat > li.current")).to_have_attribute("id", "turn-2")
@@ -78,9 +171,9 @@ def test_keys_lead_through_the_list_the_turns_and_back(page: Page, site: str) ->
     page.reload()
     expect(page.locator(".chat > li.current")).to_have_attribute("id", "turn-2")
     page.keyboard.press("ArrowRight")
-    expect(page.locator("h1")).to_have_text("c#0")
+    arrived(page, "c#0")
     page.keyboard.press("ArrowLeft")
-    expect(page.locator("h1")).to_have_text("b#0")
+    arrived(page, "b#0")
     page.keyboard.press("u")
     expect(page.locator(".rows li")).to_have_count(3)
     page.keyboard.press("/")
@@ -114,6 +207,44 @@ def test_hidden_information_is_shown_behind_its_switch_only(page: Page, site: st
     expect(page.locator(".check.wrong").first).to_contain_text("returned 3")
     page.locator("#hidden-switch").click()
     expect(page.locator(".hidden-parts")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/dialogue", "/compare", "/api/dialogue", "/api/dialogues", "/metrics"]
+)
+def test_nothing_hidden_is_sent_before_it_is_asked_for(page: Page, site: str, path: str) -> None:
+    fields = {"of": "trained", "id": "a#0", "left": "trained", "right": "base", "other": "a#0"}
+    wanted = f"{site}{path}?{urlencode(fields)}"
+    before, after = (page.request.get(wanted + more).text() for more in ("", "&hidden=1"))
+    assert not [secret for secret in SECRETS if secret in before]
+    if path == "/api/dialogue":
+        assert not [secret for secret in SECRETS if secret not in after]
+    page.goto(site)
+
+
+def test_a_dialogue_of_another_domain_is_shown_in_its_own_words(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(CHECKOUT / "examples/sql_domain/src")
+    sweetrl.use_domain("sweetrl_sql:SQL")
+    try:
+        [task] = sweetrl.load_tasks("mini-sql:test:1")
+        held = msgspec.structs.replace(
+            episode(task.id), request=task.request, answer="SELECT COUNT(*) FROM x"
+        )
+        write_records(tmp_path / "run" / "episodes.jsonl", [held])
+        write_records(tmp_path / "run" / "verdicts.jsonl", [verdict(task.id, 0.0, scorer="sql-rows/1")])
+        write_records(tmp_path / "run" / "tasks.jsonl", [task])
+        with served([str(tmp_path / "run")], tmp_path / "index.sqlite") as site:
+            page.goto(dialogue(site, "run", held.id))
+            labels = registry.find_domain("sql").labels
+            expect(page.locator(".answer .code-keyword").first).to_have_text("SELECT")
+            expect(page.locator(".chat .collaborator .who")).to_have_text(labels.collaborator)
+            page.keyboard.press("h")
+            expect(page.locator(".answer h3")).to_have_text(f"Difference to the {labels.reference}")
+            expect(page.locator(".hidden-parts h3").first).to_be_visible()
+    finally:
+        registry.forget()
 
 
 def test_the_slider_moves_over_two_screenshots(page: Page, site: str) -> None:
@@ -187,11 +318,51 @@ def test_an_annotation_is_kept(page: Page, site: str, runs: Path) -> None:
     assert read_annotations(runs / "base" / "annotations.jsonl") == []
 
 
-@pytest.mark.parametrize("path", ["/", "/metrics", "/dialogue?of=trained&id=a%230&hidden=1"])
+EVERY_PAGE = (
+    "/",
+    "/?q=nothing+like+it",
+    "/metrics",
+    "/dialogue?of=trained&id=a%230&hidden=1",
+    "/dialogue?of=page&id=p%230&hidden=1",
+    "/compare?left=base&id=a%230&right=trained&other=a%230&hidden=1",
+)
+
+
+@pytest.mark.parametrize("path", EVERY_PAGE)
 def test_pages_fit_a_phone(page: Page, site: str, path: str) -> None:
     page.set_viewport_size({"width": 360, "height": 740})
     page.goto(site + path)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("width", [360, 900, 1200])
+def test_nothing_lies_over_anything_else(page: Page, site: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    for path in EVERY_PAGE[3:]:
+        page.goto(site + path)
+        for fold in page.locator(".chat details").all():
+            fold.evaluate("each => { each.open = true }")
+        assert page.evaluate(OVERLAPS) == []
+
+
+OVERLAPS = """() => {
+    const boxes = [...document.querySelectorAll(".credit .value, .credit .remark, .who, .output, .candidates .facts")]
+        .map((each) => [each.textContent, each.getBoundingClientRect()]).filter(([, box]) => box.width);
+    return boxes.flatMap(([text, a], number) => boxes.slice(number + 1).filter(([, b]) =>
+        a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)
+        .map(([other]) => [text, other]));
+}"""
+
+
+def test_the_browser_says_whether_it_is_dark(browser: Browser, site: str) -> None:
+    grounds = []
+    for scheme in ("light", "dark"):
+        page = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]
+        page.goto(site)
+        grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.close()
+    assert grounds[0] == "rgb(255, 255, 255)"
+    assert grounds[1] != grounds[0]
 
 
 def test_the_theme_is_remembered(page: Page, site: str) -> None:
@@ -200,100 +371,3 @@ def test_the_theme_is_remembered(page: Page, site: str) -> None:
     page.click("#theme")
     page.goto(f"{site}/metrics")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
-
-
-# ---------------------------------------------------------------- injections
-
-
-def write_hostile_run(folder: Path) -> Path:
-    """Every field that a model, a critic, a scorer or a person fills, filled with attacks."""
-    everything = "\n".join(ATTACKS)
-    for number, attack in enumerate(ATTACKS):
-        name = attack.encode("utf-8", "replace").decode()
-        turns = tuple(
-            Turn(f"{each} OUTPUT: {each}", each, Reply(each, each, each))
-            for each in (name, everything if number == 0 else name)
-        )
-        held = msgspec.structs.replace(
-            episode(name),
-            request=name,
-            turns=turns,
-            agent=name,
-            answer=name,
-            failure=Failure(name, name, name),
-        )
-        judged = msgspec.structs.replace(
-            verdict(name, 0.5), scorer=name, checks=(Check(name, Outcome.WRONG, name),), failure=None
-        )
-        judgement = [
-            msgspec.structs.replace(each, critic=name, tokens=(TokenCredit(name, 1.0),))
-            for each in credit(name, [-float(number + 1)])
-        ]
-        candidates = CandidateSet(
-            episode_id=held.id,
-            task_id=name,
-            turn=0,
-            outputs=(name, f"{name}!"),
-            advantages=(1, 2),
-            critic=name,
-        )
-        for file, record in zip(
-            ("episodes", "verdicts", "credit", "ranked"),
-            (held, judged, judgement[0], candidates),
-            strict=True,
-        ):
-            write_records(folder / f"{file}.jsonl", [record], "ab")
-        mark = Annotation(episode_id=held.id, task_id=name, turn=0, mark="hurt", note=name, author=name)
-        append_annotation(folder, mark)
-    return folder
-
-
-def unharmed(page: Page) -> None:
-    page.mouse.move(300, 300)
-    state: Any = page.evaluate(
-        """() => [window.hit, document.querySelectorAll('main script, main iframe, main object, main base, main meta,'
-        + 'main style, main link, main img, main [style], main video, main template').length,
-        [...document.querySelectorAll('main *')].flatMap((each) => each.getAttributeNames())
-            .filter((name) => name.startsWith('on')).length,
-        [...document.querySelectorAll('main a, main form')].filter(
-            (each) => !(each.href ?? each.action).startsWith(location.origin)).length]"""
-    )
-    assert state == [None, 0, 0, 0]
-
-
-@pytest.fixture(scope="module")
-def hostile_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = write_hostile_run(tmp_path_factory.mktemp("hostile") / "run")
-    tasks = write_tasks(folder.parent / "tasks.jsonl", [each for each in ATTACKS if each.isascii()])
-    label = "</option><script>hit()</script>"
-    with served([f"{label}={folder}"], folder.parent / "index.sqlite", tasks=[str(tasks)]) as address:
-        yield address
-
-
-def test_no_injection_runs_or_leaves_the_page(page: Page, hostile_site: str) -> None:
-    visited = 0
-    for number in (0, 1):
-        page.goto(f"{hostile_site}/?page={number}&sort=hurt")
-        unharmed(page)
-        addresses = page.locator(".rows a").evaluate_all("links => links.map((link) => link.href)")
-        for address in addresses:
-            page.goto(f"{address}&hidden=1", wait_until="domcontentloaded")
-            unharmed(page)
-            assert page.locator(".chat").count() == 1
-            visited += 1
-    assert visited == len(ATTACKS)
-    page.goto(f"{hostile_site}/metrics")
-    unharmed(page)
-
-
-def test_no_injection_in_an_address_runs(page: Page, site: str) -> None:
-    for attack in ATTACKS:
-        words = urlencode({"q": attack, "task": attack}, errors="replace")
-        page.goto(f"{site}/?{words}", wait_until="domcontentloaded")
-        unharmed(page)
-    context = page.request
-    for attack in ATTACKS:
-        for field in ("ending", "outcome", "sort", "run", "page"):
-            answer = context.get(f"{site}/?{urlencode({field: attack}, errors='replace')}")
-            assert answer.status in (200, 400)
-            assert "<script>window" not in answer.text()

@@ -1,10 +1,15 @@
 """`sweetrl play --web`: people play whole games in a real browser, and a killed server loses nothing that was said."""
 
+import json
 import signal
 import subprocess
 import sys
+import threading
+import urllib.request
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -141,3 +146,46 @@ def test_a_reply_is_shown_as_it_comes_and_survives_a_crash_in_its_middle(
         expect(replies).to_have_text(["It is <b>twice</b> the number."] * 2)
         expect(page.locator("textarea")).to_be_visible()
     page.context.close()
+
+
+def posted(link: str, path: str, body: dict[str, object]) -> bool:
+    """Whether the server of a player's link took it."""
+    at, _, token = link.partition("?token=")
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(at + path, json.dumps(body).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def test_no_message_that_was_taken_is_lost_however_often_the_server_is_killed(start: Start) -> None:
+    options = ("--turn-limit", "1000", "--port")
+    process, links = start(*options, "0")
+    port = str(urlsplit(links[0]).port)
+    browsers = {link: urllib.request.build_opener(urllib.request.HTTPCookieProcessor()) for link in links}
+    assert all(posted(link, "api/start", {}) for link in links)
+    taken: dict[str, list[str]] = {link: [] for link in links}
+    for life in range(4):
+        killer = threading.Timer(0.2 + 0.1 * life, process.kill)
+        killer.start()
+        for number in count():
+            for link in links:
+                text = f"Is it {life}, {number}?"
+                if posted(link, "api/say", {"text": text}):
+                    taken[link].append(text)
+            if process.poll() is not None:
+                break
+        killer.join()
+        process, again = start(*options, port)
+        assert again == links
+        for link in links:  # whoever reloads the page has the other side speak
+            browsers[link].open(link, timeout=60).close()
+    for link in links:
+        page = "aria-busy"
+        while "aria-busy" in page:
+            with browsers[link].open(link, timeout=60) as answer:
+                page = answer.read().decode()
+        assert len(taken[link]) > 3
+        assert [page.count(text) for text in taken[link]] == [1] * len(taken[link])

@@ -27,7 +27,8 @@ WORDS = "words"
 VOCABULARY = 4000
 SHORTER = (None, 2000, 1000, 500, 250, 100, 40)
 """To how many characters messages are cut until a turn fits into the model's context."""
-UNBOUNDED_CONTEXT = 4096
+LONGEST_CONTEXT = 4096
+"""Tokens of a dialogue that are read; more would take long and tell little."""
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -111,7 +112,7 @@ def model_states(model: str, dialogues: Sequence[LoggedDialogue]) -> tuple[Block
     """The mean hidden state over the tokens of each turn, in its context; and a mark of the model."""
     try:
         from sweetrl.learning.candidates import candidate_states
-        from sweetrl.learning.networks import load_encoder, load_network
+        from sweetrl.learning.networks import context_of, load_encoder, load_network
         from sweetrl.learning.reference import model_digest
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("sweetrl"):
@@ -121,8 +122,7 @@ def model_states(model: str, dialogues: Sequence[LoggedDialogue]) -> tuple[Block
         ) from error
     path = _path_of(model)
     network = load_network(path)
-    window = getattr(network.config.get_text_config(decoder=True), "max_position_embeddings", None)
-    encoder = load_encoder(path, min(window or UNBOUNDED_CONTEXT, UNBOUNDED_CONTEXT))
+    encoder = load_encoder(path, min(context_of(network, LONGEST_CONTEXT), LONGEST_CONTEXT))
     block = []
     for each in dialogues:
         turns = [_encoded(encoder, each, turn) for turn in range(len(each.episode.turns))]

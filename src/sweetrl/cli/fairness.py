@@ -76,7 +76,7 @@ def fairness(
 
 
 def fairness_table(report: FairnessReport) -> Table:
-    """The figures, one row each."""
+    """The metrics, one row each."""
     title = f"Fairness of the collaborator: {report.dialogues} dialogues, {report.replies} replies"
     table = Table(title=title, title_justify="left")
     for heading, justify in (("", "left"), ("%", "right"), ("95 % interval", "right"), ("of", "right")):

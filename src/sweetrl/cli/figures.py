@@ -1,4 +1,4 @@
-"""Figures with intervals as tables show them."""
+"""Metrics with intervals as tables show them."""
 
 from rich.table import Table
 
@@ -7,7 +7,7 @@ from sweetrl.evaluation.compare import Difference
 from sweetrl.types import Metric, RunMetrics
 
 NOTHING = "-"
-"""In place of a figure that rests on nothing."""
+"""In place of a metric that rests on nothing."""
 
 LABELS = {
     "success": "success, %",
@@ -31,7 +31,7 @@ def percent_with_interval(metric: Metric) -> str:
 
 
 def with_interval(metric: Metric | Difference, label: str, sign: str = "") -> str:
-    """A figure as its label says, in per cent or as it is; `sign` is "+" for a difference."""
+    """A metric as its label says, in per cent or as it is; `sign` is "+" for a difference."""
     mean = _number(metric.value, label, sign)
     return NOTHING if metric.value is None else f"{mean} ({_interval(metric, label, sign)})"
 
@@ -42,7 +42,7 @@ def add_row(table: Table, label: str, metric: Metric, scale: str) -> None:
 
 
 def metrics_table(run: RunMetrics, domain: Domain) -> Table:
-    """The figures of a run, one row each."""
+    """The metrics of a run, one row each."""
     title = f"{run.dialogues} dialogues on {run.tasks} tasks, {run.failed} failed, {run.unscored} unscored"
     if run.broke_off or run.unanswered:
         title += f"; by the agent's own words {run.broke_off} broken off, {run.unanswered} messages without a reply"

@@ -23,6 +23,7 @@ from sweetrl.cli.figures import percent_with_interval, plain
 from sweetrl.cli.screen import Asked, View, refuse_problems, run_stages
 from sweetrl.errors import UsageError, installing
 from sweetrl.evaluation.studies import StudyResults
+from sweetrl.experiments.layout import METRICS
 from sweetrl.experiments.local import usable_cores
 from sweetrl.experiments.plan import Plan
 from sweetrl.experiments.results import write_results, written_results
@@ -33,7 +34,6 @@ from sweetrl.experiments.time_left import weight
 from sweetrl.records import write_atomically
 from sweetrl.settings import Study, load_study
 
-METRICS = "metrics.json"
 MOST_JOBS = 4
 """Stages at a time, unless more are asked for: each holds a model in memory."""
 RECIPES = {"": "quickstart.toml", "fast": "quickstart_fast.toml", "full": "mini_paper.toml"}

@@ -13,7 +13,7 @@ from sweetrl.cli.domains import DomainOption
 from sweetrl.cli.reporting import TerminalReporter, report_tally
 from sweetrl.dialogue.building import ModelSettings, parse_price
 from sweetrl.domains.drafting import Draft
-from sweetrl.domains.registry import find_domain
+from sweetrl.domains.registry import DEFAULT, find_domain
 from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import UsageError
 from sweetrl.experiments.stages import writing
@@ -65,7 +65,7 @@ def write(
     if not writing.drafts_of(output).exists():
         refuse_existing(output, replace=force)
     others = {task.id: task for source in against or () for task in load_tasks(source).values()}
-    order = writing.Order(find_domain(domain or "backend"), inspirations, n, tuple(others.values()), seed)
+    order = writing.Order(find_domain(domain or DEFAULT), inspirations, n, tuple(others.values()), seed)
     sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
     writer = ModelSettings(model, sampling, parse_price(price))
     tally, drafts = writing.write_tasks_file(order, writer, output, TerminalReporter(quiet=quiet or json))

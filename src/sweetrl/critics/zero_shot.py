@@ -29,12 +29,11 @@ def load_zero_shot_critic(path: str, *, privileged: Prompt | None = None) -> Zer
 
     `privileged` is a prompt of one's own around the secret.
     """
-    from sweetrl.learning.networks import critic_name, load_encoder, load_network
+    from sweetrl.learning.networks import context_of, critic_name, load_encoder, load_network
 
     model = load_network(path)
-    window = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     reading = Reading(
-        load_encoder(path, window or UNBOUNDED_CONTEXT),
+        load_encoder(path, context_of(model, UNBOUNDED_CONTEXT)),
         lambda task: agent_instructions(domain_of(task).prompts.agent),
         lambda task: tell_secret(privileged or domain_of(task).prompts.privileged, task),
     )

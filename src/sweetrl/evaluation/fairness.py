@@ -74,7 +74,7 @@ class DialogueFairness(Struct, frozen=True, kw_only=True):
 
 
 class FairnessReport(Struct, frozen=True, kw_only=True):
-    """The figures of a run, each with an interval over tasks."""
+    """The metrics of a run, each with an interval over tasks."""
 
     dialogues: int
     replies: int
@@ -162,7 +162,7 @@ class FairnessTally:
             by_task[dialogue.task_id] = (before[0] + amount, before[1] + of)
 
     def report(self) -> FairnessReport:
-        """The figures so far. `success` is there only if verdicts were."""
+        """The metrics so far. `success` is there only if verdicts were."""
         metrics = (_metric(name, by_task) for name, by_task in self._sums.items())
         return FairnessReport(dialogues=self.dialogues, replies=self.replies, metrics=tuple(metrics))
 

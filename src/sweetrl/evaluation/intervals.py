@@ -1,7 +1,7 @@
 """95 % intervals: Wilson's for proportions, the bootstrap over tasks for means.
 
 Answers to one task resemble each other, so the tasks, not the answers, are what a mean was sampled from. A
-metric that rests on nothing has count 0 and None for its figures.
+metric that rests on nothing has count 0 and None for its numbers.
 """
 
 import math
@@ -119,7 +119,7 @@ def _in_order(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The tasks sorted, and sums without what depends on the order of their terms.
 
-    Dialogues end in any order. The same ones must give the same figures all the same.
+    Dialogues end in any order. The same ones must give the same metrics in any order.
     """
     tops, bottoms = np.round(tops, 14), np.round(bottoms, 14)
     order = np.lexsort((bottoms, tops))

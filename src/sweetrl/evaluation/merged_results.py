@@ -1,6 +1,6 @@
 """One study from several runs: what this run has not measured is taken from an earlier one with the same settings.
 
-A study takes hours, and its runs may be on machines of which nothing is left but `results.json`. Each figure comes
+A study takes hours, and its runs may be on machines of which nothing is left but `results.json`. Each metric comes
 from one run alone: from this one, unless an earlier run has more of its seeds.
 """
 
@@ -23,7 +23,7 @@ Found = TypeVar("Found", bound=_Labelled)
 SECTIONS = {"best_of": "critics", "sizes": "methods", "off_policy": "methods", "credit": "critics"}
 """Parts that have settings of their own, and the key that lists what they are about."""
 ELSEWHERE = {"title", "output", "page", "estimate", "methods", "critics", "shares", *SECTIONS}
-"""Settings that change no figure, or not those of all methods and critics."""
+"""Settings that change no metric, or not those of all methods and critics."""
 
 
 def merged_results(now: StudyResults, earlier: StudyResults) -> StudyResults:
@@ -132,7 +132,7 @@ class _Merge:
         return tuple(found[names] for names in named if names in found)
 
     def _missing(self) -> Iterator[Missing]:
-        """Of each figure, what its own run lacks."""
+        """Of each metric, what its own run lacks."""
         yield from (each for each in self._now.missing if (each.part, each.name) not in self._taken)
         yield from (each for each in self._earlier.missing if (each.part, each.name) in self._taken)
 
@@ -155,7 +155,7 @@ def _listed(results: StudyResults, part: str) -> list[str]:
 
 
 def _settings_of(settings: Mapping[str, Any], part: str, name: str) -> dict[str, Any]:
-    """All that a figure depends on."""
+    """All that a metric depends on."""
     section = settings.get(part) if part in SECTIONS else None
     method = None if SECTIONS.get(part) == "critics" else settings.get("methods", {}).get(name)
     critic = name if method is None else method.get("critic")

@@ -1,4 +1,4 @@
-"""The figures of an evaluated run: what came out, how many turns it took, and how well the agent asked.
+"""The metrics of an evaluated run: success, how many turns it took, and how well the agent asked.
 
 How well it asked can be told where the benchmark knows its hidden facts, through a `FactTracker`. Dialogues
 that failed and answers that could not be scored are counted apart. Beside success stands what it would be if they
@@ -68,7 +68,7 @@ def measure(
     tracker: FactTracker | None = None,
     turn_limit: int = TURN_LIMIT,
 ) -> RunMetrics:
-    """The figures of the dialogues `episodes` and of the verdicts on them; both are read once."""
+    """The metrics of the dialogues `episodes` and of the verdicts on them; both are read once."""
     dialogues = _Dialogues(tasks, tracker)
     for episode in episodes:
         dialogues.add(episode)
@@ -99,7 +99,7 @@ def figures_by_task(
     *,
     tracker: FactTracker | None = None,
 ) -> dict[str, dict[str, float]]:
-    """The same figures by name, task by task: the mean over the attempts at each."""
+    """The same metrics by name, task by task: the mean over the attempts at each."""
     dialogues = _Dialogues(tasks, tracker)
     for episode in episodes:
         dialogues.add(episode)
@@ -126,7 +126,7 @@ def useful_by_turn(
 
 
 class _Sums:
-    """A figure of each dialogue, added up by task."""
+    """A number of each dialogue, added up by task."""
 
     def __init__(self) -> None:
         self.sums: dict[str, float] = {}

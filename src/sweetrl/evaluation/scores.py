@@ -1,4 +1,4 @@
-"""Figures of a scored run: success and share of tests passed, with intervals, from a stream of verdicts."""
+"""Metrics of a scored run: success and share of tests passed, with intervals, from a stream of verdicts."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -13,7 +13,7 @@ FAILURES_AS_ZERO = "success_failures_as_zero"
 
 
 class Summary(Struct, frozen=True):
-    """What a run came to."""
+    """The results of a run."""
 
     success: Metric
     """Share of answers that pass every test."""
@@ -93,7 +93,7 @@ class TaskTally:
 
 
 def summarise(verdicts: Iterable[Verdict], *, without: Collection[str] = ()) -> Summary:
-    """The figures over all verdicts but those on the tasks `without`."""
+    """The metrics over all verdicts but those on the tasks `without`."""
     tally = TaskTally(verdicts, without=without)
     return Summary(
         success=tally.success_metric(),

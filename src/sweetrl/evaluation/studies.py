@@ -1,4 +1,4 @@
-"""What a study comes to: the figures of each method over its seeds, and what each step brings."""
+"""The results of a study: the metrics of each method over its seeds, and what each step brings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -12,10 +12,10 @@ from sweetrl.evaluation.two_way_intervals import Table, common_cells, two_way_me
 from sweetrl.types import Metric
 
 Figures = Mapping[str, Mapping[str, float]]
-"""Of one run: by name, a figure for each task."""
+"""Of one run: by name, a value for each task."""
 
 SHARES = ("success", FAILURES_AS_ZERO, "reward", "coverage", "premature")
-"""Figures between 0 and 1."""
+"""Metrics between 0 and 1."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class MethodResult(Struct, frozen=True, kw_only=True):
-    """What one method comes to."""
+    """The results of one method."""
 
     label: str
     table: str
@@ -69,7 +69,7 @@ class MethodResult(Struct, frozen=True, kw_only=True):
 
 
 class Curve(Struct, frozen=True, kw_only=True):
-    """A figure, mostly success, against something."""
+    """A metric, mostly success, against something."""
 
     name: str
     label: str
@@ -129,7 +129,7 @@ class StudyResults(Struct, frozen=True, kw_only=True):
     sizes: tuple[Curve, ...] = ()
     """By method: success against the number of dialogues."""
     off_policy: dict[str, MethodResult] = {}
-    """Another model that learnt from the same dialogues."""
+    """Another model that learned from the same dialogues."""
     off_policy_model: str = ""
     off_policy_steps: tuple[Step, ...] = ()
     credit: dict[str, CriticResult] = {}
@@ -145,7 +145,7 @@ class StudyResults(Struct, frozen=True, kw_only=True):
 
 
 def over_seeds(runs: Sequence[Figures], turn_limit: int) -> dict[str, Metric]:
-    """The figures of several runs on the same tasks."""
+    """The metrics of several runs on the same tasks."""
     names = [name for name in runs[0] if all(name in run for run in runs)]
     return {
         name: two_way_mean(

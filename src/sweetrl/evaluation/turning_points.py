@@ -1,27 +1,16 @@
 """What credit says about a log: the turn that hurt most in each failed dialogue, and what successes do differently."""
 
-import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from sweetrl.domains.logged import LoggedDialogue
 from sweetrl.types import Metric, TurnCredit
 
-Array = np.ndarray[Any, Any]
-
 CHANCE = 0.5
-SURE = 0.05
-"""Habits are named if they would be found by chance this often, all phrases that were looked at taken into account."""
-HABITS = 8
-PHRASE_WORDS = 3
-RARE = 0.1
-"""Phrases of fewer dialogues than this share are not looked at, nor those that fewer lack."""
-_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
 @dataclass(frozen=True)
@@ -69,6 +58,8 @@ class CreditReport:
     habits: Sequence[Habit] = field(init=False)
 
     def __post_init__(self) -> None:
+        from sweetrl.evaluation.habits import find_habits  # needs numpy, and the rest of this module does not
+
         object.__setattr__(self, "habits", tuple(find_habits(self.dialogues)))
 
     @property
@@ -93,7 +84,7 @@ class CreditReport:
             name: [(each.advantage, each.turn) for each in turns if each.advantage is not None]
             for name, turns in self.by_dialogue.items()
         }
-        everything = np.sort([advantage for turns in own.values() for advantage, _ in turns])
+        everything = sorted(advantage for turns in own.values() for advantage, _ in turns)
         found = [
             _worst(each, own[each.episode.id], everything)
             for each in (failed if known else self.dialogues)
@@ -140,9 +131,9 @@ class CreditReport:
             )
 
 
-def _worst(each: LoggedDialogue, turns: list[tuple[float, int]], everything: Array) -> WorstTurn:
+def _worst(each: LoggedDialogue, turns: list[tuple[float, int]], everything: Sequence[float]) -> WorstTurn:
     advantage, turn = min(turns)
-    lower = int(everything.searchsorted(advantage))
+    lower = bisect_left(everything, advantage)
     return WorstTurn(
         dialogue=each.label,
         episode_id=each.episode.id,
@@ -153,64 +144,3 @@ def _worst(each: LoggedDialogue, turns: list[tuple[float, int]], everything: Arr
         rank=lower + 1,
         lower_than=1 - lower / max(1, len(everything) - 1) if len(everything) > 1 else 0.0,
     )
-
-
-# ---------------------------------------------------------------- what successes do
-
-
-def find_habits(dialogues: Sequence[LoggedDialogue]) -> list[Habit]:
-    """Phrases of the assistant that separate successes from failures, the clearest first."""
-    from scipy.stats import false_discovery_control, hypergeom  # type: ignore[import-untyped]
-
-    known = [each for each in dialogues if each.success is not None]
-    good = np.array([bool(each.success) for each in known], np.bool_)
-    names, has = _patterns(_phrases(known))
-    if not names or not good.any() or good.all():
-        return []
-    among_good, total = has[:, good].sum(1), has.sum(1)
-    rest = (len(known), int(good.sum()), total)
-    tails = np.minimum(hypergeom.cdf(among_good, *rest), hypergeom.sf(among_good - 1, *rest))
-    p = false_discovery_control(np.minimum(1.0, 2 * tails))
-    shares = among_good / good.sum(), (total - among_good) / (~good).sum()
-    order = sorted(np.flatnonzero(p < SURE).tolist(), key=lambda at: (p[at], names[at]))
-    return [
-        Habit(names[at], float(shares[0][at]), float(shares[1][at]), float(p[at]))
-        for at in _without_parts(order, names, has)[:HABITS]
-    ]
-
-
-def _patterns(phrases: Sequence[set[str]]) -> tuple[list[str], Array]:
-    """The phrases that some dialogues have and some have not, and which; of several that the same have, the longest."""
-    counts = Counter(name for own in phrases for name in own)
-    several = [
-        name for name, count in counts.items() if RARE * len(phrases) <= count <= (1 - RARE) * len(phrases)
-    ]
-    found: dict[tuple[bool, ...], str] = {}
-    for name in sorted(several, key=lambda name: (-len(name), name)):
-        found.setdefault(tuple(name in own for own in phrases), name)
-    return list(found.values()), np.array(list(found), np.bool_).reshape(len(found), len(phrases))
-
-
-def _phrases(dialogues: Sequence[LoggedDialogue]) -> list[set[str]]:
-    """One to three words in a row that the assistant says, for each dialogue."""
-    found = []
-    for each in dialogues:
-        own: set[str] = set()
-        for turn in each.episode.turns:
-            words = _WORD.findall(turn.said.lower())
-            for length in range(1, PHRASE_WORDS + 1):
-                own |= {" ".join(words[at : at + length]) for at in range(len(words) - length + 1)}
-        found.append(own)
-    return found
-
-
-def _without_parts(order: Sequence[int], names: Sequence[str], has: Array) -> list[int]:
-    """Without phrases that share a word with one before them and say hardly anything else."""
-    kept: list[int] = []
-    for at in order:
-        words = set(names[at].split())
-        if not any(
-            words & set(names[other].split()) and (has[at] == has[other]).mean() > 0.8 for other in kept
-        ):
-            kept.append(at)
-    return kept

@@ -14,7 +14,7 @@ from sweetrl.evaluation.intervals import RESAMPLES, clustered_mean, middle, stud
 from sweetrl.types import Metric
 
 Table = Sequence[Mapping[str, float]]
-"""For each seed, a figure for each task."""
+"""For each seed, a value for each task."""
 
 
 def two_way_mean(name: str, table: Table, *, bounds: tuple[float, float] = (0.0, 1.0)) -> Metric:
@@ -29,7 +29,7 @@ def two_way_mean(name: str, table: Table, *, bounds: tuple[float, float] = (0.0,
 
 
 def common_cells(table: Table) -> NDArray[np.float64]:
-    """The figures as (seeds, tasks), of the tasks that every seed has, in the order of their names."""
+    """The values as (seeds, tasks), of the tasks that every seed has, in the order of their names."""
     shared = sorted(set.intersection(*(set(row) for row in table)))
     return np.array([[row[task] for task in shared] for row in table], np.float64).reshape(len(table), -1)
 

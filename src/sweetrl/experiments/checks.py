@@ -42,7 +42,7 @@ ENDPOINT_SECONDS = 5.0
 """How long an endpoint has to answer."""
 LEAST_FREE = GIB
 """Bytes that a run needs on its disk, whatever it trains."""
-PACKAGES = {"train": "torch", "serve": "aiohttp", "browser": "playwright"}
+PACKAGES = {"train": "torch", "serve": "aiohttp", "browser": "playwright", "ray": "ray"}
 """A package of each extra that stages may need."""
 FAR = 30.0
 """A learning rate that differs by this factor from what is usual is worth a look; for adapters by ten times that."""
@@ -302,6 +302,7 @@ class _Checker:
         remote = [name for name in names if "openai:" in name]
         needed = {"train": bool(self._trained) or any("hf:" in name or name == "mini" for name in names)}
         needed["serve"] = bool(remote)
+        needed["ray"] = recipe.executor == "ray"
         needed["browser"] = find_domain(recipe.domain).pictures is not None
         for extra, wanted in needed.items():
             if wanted and importlib.util.find_spec(PACKAGES[extra]) is None:

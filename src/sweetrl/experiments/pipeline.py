@@ -236,8 +236,8 @@ class _Pipeline:
         """From pairs of dialogues to pairs of turns."""
         recipe, places = self._recipe, self._places
         if recipe.critic is not None:
-            learnt = {"verdicts": places.verdicts} if self._trains_value else {"pairs": places.pairs}
-            given = {"tasks": recipe.tasks.train, "episodes": self._episodes, **learnt}
+            learned = {"verdicts": places.verdicts} if self._trains_value else {"pairs": places.pairs}
+            given = {"tasks": recipe.tasks.train, "episodes": self._episodes, **learned}
             yield self._train(algorithm_named("critic"), recipe.critic, given, places.critic)
         yield self._candidates()
         yield self._rank()

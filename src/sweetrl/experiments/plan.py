@@ -28,7 +28,7 @@ class Evaluated:
     """The source of the tasks."""
     drafts: int = 1
     """Outputs drawn for each turn, of which the critic chose one; for `best_of`."""
-    learnt: Path | None = None
+    learned: Path | None = None
     """The dialogues that the method was trained on, for `sizes`."""
 
 

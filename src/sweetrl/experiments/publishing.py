@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from sweetrl.errors import DataError, UsageError, first_line, needs_extra
-from sweetrl.records import card_path, read_card, read_lines
+from sweetrl.experiments.layout import METRICS
+from sweetrl.records import card_path, read_card, read_json, read_lines
 from sweetrl.types import RunMetrics
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ RESULTS = ".eval_results/sweetrl.yaml"
 MODEL_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "merges.txt", "vocab.txt", "log.jsonl", CARD)
 """Those at the top of a trained model's folder; checkpoints are in folders below it."""
 RECORD_FILES = ("*.jsonl", "*.run.json", "metrics.json", "results.json", "results.md", "report.html")
-METRICS = "metrics.json"
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,7 @@ def _results_yaml(folder: Path, benchmark: str) -> bytes:
     """The success of a scored run in the hub's format of evaluation results."""
     with needs_extra("results for the hub", "hub"):
         from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
-    try:
-        metrics = msgspec.json.decode((folder / METRICS).read_bytes(), type=RunMetrics)
-    except (OSError, msgspec.DecodeError) as error:
-        raise DataError(f"no metrics of a scored run: {error}", path=folder / METRICS) from error
+    metrics = read_json(folder / METRICS, RunMetrics, "the metrics of a scored run")
     success = metrics.metrics["success"]
     if success.value is None:
         raise DataError("has no success to tell: nothing was scored", path=folder / METRICS)

@@ -165,12 +165,17 @@ class RunFolder:
 
     def _journal(self) -> Iterator[Provenance]:
         path = self.path / JOURNAL
-        stages = read_json(path, list[_Stage], "the journal of a run") if path.is_file() else []
-        if stages:
-            commands = [f"sweetrl {shlex.join(stage.arguments)}  # {stage.seconds:.1f} s" for stage in stages]
-            seconds = sum(stage.seconds for stage in stages)
-            facts = (("stages", str(len(stages))), ("wall clock", duration(seconds)))
-            yield Provenance(self._shown(path), facts, "\n".join(commands))
+        if path.is_file():
+            yield from commands_of(path, self._shown(path))
+
+
+def commands_of(journal: Path, title: str) -> Iterator[Provenance]:
+    """The commands of a recipe or study, as its journal has them."""
+    if stages := read_json(journal, list[_Stage], "the journal of a run"):
+        commands = [f"sweetrl {shlex.join(stage.arguments)}  # {stage.seconds:.1f} s" for stage in stages]
+        seconds = sum(stage.seconds for stage in stages)
+        facts = (("stages", str(len(stages))), ("wall clock", duration(seconds)))
+        yield Provenance(title, facts, "\n".join(commands))
 
 
 def turns_used(metrics: Iterable[Metric]) -> Iterator[tuple[str, str]]:
@@ -270,7 +275,7 @@ def _of_records(title: str, card: RunCard) -> Provenance:
         ("SHA-256", card.sha256 or ""),
         ("versions", _versions(card.versions)),
     )
-    return Provenance(title, facts, _indented(card.config))
+    return Provenance(title, facts, indented(card.config))
 
 
 def _of_model(title: str, card: _ModelCard) -> Provenance:
@@ -283,14 +288,15 @@ def _of_model(title: str, card: _ModelCard) -> Provenance:
         *((f"SHA-256 of {name}", value) for name, value in card.data.items()),
         ("versions", _versions(card.versions)),
     )
-    return Provenance(title, facts, _indented(card.settings))
+    return Provenance(title, facts, indented(card.settings))
 
 
 def _versions(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
-def _indented(value: Any) -> str:
+def indented(value: Any) -> str:
+    """A value as JSON that people can read."""
     return msgspec.json.format(msgspec.json.encode(value)).decode()
 
 

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from sweetrl import interrupts
@@ -65,7 +66,6 @@ class Parts:
         names = FOLDERS.get(stage.arguments[0])
         self._home = Path(output).parent if names is None else Path(output)
         self._names = names or (Path(output).name,)
-        self._begun: dict[int, Path] = {}
 
     @property
     def needed(self) -> bool:
@@ -78,20 +78,21 @@ class Parts:
 
     def begin(self, index: int) -> Stage:
         """The command that makes a shard, in a folder of its own that has the records of the attempt before."""
-        earlier = self._attempts(index)
+        earlier = self._attempts.setdefault(index, {})
         number = 1 + max(earlier, default=0)
         folder = self._published(index).with_suffix(f".attempt-{number}")
         folder.mkdir(parents=True)
         if earlier:
             _copy_records(earlier[max(earlier)], folder)
-        self._begun[index] = folder
+        earlier[number] = folder
         output = folder if self._stage.arguments[0] in FOLDERS else folder / self._names[0]
         words = ("-o", str(output), "--shard", f"{index}/{self.count}", "--quiet")
         return replace(self._stage, arguments=(*self._words, *words))
 
     def publish(self, index: int) -> bool:
         """Give the folder of a shard its name, if all of its records are in; whether they are."""
-        folder, shard = self._begun[index], f"{index}/{self.count}"
+        attempts, shard = self._attempts[index], f"{index}/{self.count}"
+        folder = attempts[max(attempts)]
         complete = all(_is_complete(shard_path(folder / name, shard)) for name in self._names)
         if complete:
             folder.rename(self._published(index))
@@ -130,11 +131,14 @@ class Parts:
     def _published(self, index: int) -> Path:
         return self._folder / f"{index}-of-{self.count}"
 
-    def _attempts(self, index: int) -> dict[int, Path]:
-        """The folders of earlier attempts, of other runs too."""
-        names = re.compile(rf"{self._published(index).name}\.attempt-(\d+)")
-        found = self._folder.iterdir() if self._folder.exists() else ()
-        return {int(matched[1]): path for path in found if (matched := names.fullmatch(path.name))}
+    @cached_property
+    def _attempts(self) -> dict[int, dict[int, Path]]:
+        """The folders of the attempts at each shard, those of earlier runs too; the whole folder is listed once."""
+        names, found = re.compile(rf"(\d+)-of-{self.count}\.attempt-(\d+)"), dict[int, dict[int, Path]]()
+        for path in self._folder.iterdir() if self._folder.exists() else ():
+            if matched := names.fullmatch(path.name):
+                found.setdefault(int(matched[1]), {})[int(matched[2])] = path
+        return found
 
 
 def _narrowing(stage: Stage, workers: int) -> Iterator[str]:

@@ -153,9 +153,9 @@ class _Seed:
         recipe, places = self._learn(branch, name)
         *_, evaluation = stages(recipe, places)
         self._planned.add(evaluation, recipe)
-        learnt = branch.data / "episodes.jsonl" if branch.part == "sizes" else None
+        learned = branch.data / "episodes.jsonl" if branch.part == "sizes" else None
         done = Evaluated(
-            branch.part, name, self._seed, places.evaluation, self._study.evaluation_tasks(), learnt=learnt
+            branch.part, name, self._seed, places.evaluation, self._study.evaluation_tasks(), learned=learned
         )
         self._planned.evaluated.append(done)
 
@@ -269,7 +269,7 @@ class _Seed:
         for name in settings.methods:
             place = self._own.places(name, "")
             done = Evaluated(
-                "sizes", name, self._seed, place.evaluation, study.evaluation_tasks(), learnt=place.episodes
+                "sizes", name, self._seed, place.evaluation, study.evaluation_tasks(), learned=place.episodes
             )
             self._planned.evaluated.append(done)
 

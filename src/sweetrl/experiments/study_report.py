@@ -1,10 +1,8 @@
 """The report of a study: its results as one HTML page, with training curves and dialogues of its first seed."""
 
-import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -16,7 +14,7 @@ from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.studies import Step, StudyResults, useful_curves
 from sweetrl.experiments.journal import JOURNAL
 from sweetrl.experiments.plan import Evaluated, Plan
-from sweetrl.experiments.run_folder import RunFolder, turns_used
+from sweetrl.experiments.run_folder import RunFolder, commands_of, indented, turns_used
 from sweetrl.experiments.study_results import TABLES
 from sweetrl.models import EndpointOptions, Meter
 from sweetrl.records import write_atomically
@@ -120,7 +118,7 @@ class _Report:
         return replace(run, label=self._results.methods[evaluated.name].label)
 
     def _over_seeds(self, method: Method) -> Method:
-        """The figures and counts of all seeds; who won which task is that of the first."""
+        """The metrics and counts of all seeds; who won which task is that of the first."""
         names = {"reward": reward_measure(method.scorer).name}
         result = self._results.methods[method.name]
         found = (
@@ -170,14 +168,9 @@ class _Report:
                     yield replace(training, facts=(*training.facts, *turns))
 
     def _provenance(self) -> Iterator[Provenance]:
-        journal = Path(self._study.output) / JOURNAL
-        entries = msgspec.json.decode(journal.read_bytes(), type=list[dict[str, Any]])
-        commands = [f"sweetrl {shlex.join(entry['arguments'])}  # {entry['seconds']} s" for entry in entries]
-        seconds = sum(entry["seconds"] for entry in entries)
-        facts = (("stages", str(len(entries))), ("time", f"{seconds / 60:.1f} min"))
-        yield Provenance("Commands", facts, "\n".join(commands))
-        settings = msgspec.json.format(msgspec.json.encode(self._results.settings)).decode()
-        yield Provenance("Study", (("seeds", ", ".join(map(str, self._results.seeds))),), settings)
+        yield from commands_of(Path(self._study.output) / JOURNAL, "Commands")
+        seeds = ("seeds", ", ".join(map(str, self._results.seeds)))
+        yield Provenance("Study", (seeds,), indented(self._results.settings))
         for each in self._evaluated[:1]:
             yield from RunFolder(each.folder, each.name).provenance()
 

@@ -93,7 +93,7 @@ class StudyReader:
     # -------- runs
 
     def figures(self, run: Evaluated) -> Figures:
-        """The figures of an evaluation, task by task."""
+        """The metrics of an evaluation, task by task."""
         if run.folder not in self._figures:
             tasks = self.tasks(run.tasks)
             self._figures[run.folder] = figures_by_task(
@@ -129,7 +129,7 @@ class StudyReader:
     def _method(self, name: str, runs: Sequence[Evaluated]) -> MethodResult:
 
         measured = {str(run.seed): _metrics(run.folder) for run in runs}
-        # One run has its own intervals, which are better where a figure is a share.
+        # One run has its own intervals, which are better where a metric is a share.
         [alone, *others] = measured.values()
         figures = (
             over_seeds([self.figures(run) for run in runs], self._turn_limit) if others else alone.metrics
@@ -214,8 +214,8 @@ class StudyReader:
             label = self._study.methods[name].label or name
             groups: dict[Path, list[Evaluated]] = {}
             for run in self._runs("sizes", name):
-                assert run.learnt is not None
-                groups.setdefault(self._of_any_seed(run.learnt, run.seed), []).append(run)
+                assert run.learned is not None
+                groups.setdefault(self._of_any_seed(run.learned, run.seed), []).append(run)
             sized = [(_mean_size(runs), runs) for runs in groups.values()]
             if len(sized) > 1:  # the whole alone is in the table of methods
                 yield from self._curve(name, label, sorted(sized, key=lambda point: point[0]))
@@ -261,8 +261,8 @@ def _metrics(folder: Path) -> RunMetrics:
 
 
 def _mean_size(runs: Sequence[Evaluated]) -> float:
-    """How many dialogues they learnt from, on average."""
-    counts = [sum(1 for _ in read_lines(run.learnt)) for run in runs if run.learnt is not None]
+    """How many dialogues they learned from, on average."""
+    counts = [sum(1 for _ in read_lines(run.learned)) for run in runs if run.learned is not None]
     return fmean(counts)
 
 

@@ -8,7 +8,7 @@ from sweetrl.evaluation.studies import StudyResults
 
 
 def metrics_of(results: StudyResults) -> dict[str, object]:
-    """The figures of each method in short, and nothing that depends on the machine's speed or folders."""
+    """The metrics of each method in short, and nothing that depends on the machine's speed or folders."""
     return {
         "methods": {
             name: {

@@ -51,7 +51,7 @@ class Example:
 
     @cached_property
     def spans(self) -> list[tuple[int, int]]:
-        """(sequence, turn) of each learnt turn: the order in which batches number them."""
+        """(sequence, turn) of each learned turn: the order in which batches number them."""
         return [
             (index, turn)
             for index, sequence in enumerate(self.sequences)
@@ -74,7 +74,7 @@ def rows_of(examples: Sequence[Example]) -> list[Row]:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """The tensors of one forward pass. A span is one learnt turn of one sequence."""
+    """The tensors of one forward pass. A span is one learned turn of one sequence."""
 
     ids: Tensor
     """(rows, length), padded on the right."""
@@ -85,11 +85,11 @@ class TokenBatch:
     lengths: Tensor
     """(rows,): tokens that are no padding."""
     predictors: Tensor
-    """(learnt tokens,): where in the flattened rows the prediction of each stands."""
+    """(learned tokens,): where in the flattened rows the prediction of each stands."""
     targets: Tensor
-    """(learnt tokens,): the tokens themselves."""
+    """(learned tokens,): the tokens themselves."""
     spans: Tensor
-    """(learnt tokens,): the span that each was computed for."""
+    """(learned tokens,): the span that each was computed for."""
     computed_as: Tensor
     """(spans,): the span that each was computed as: itself, or an equal one of an equal sequence."""
     ends: Tensor
@@ -107,7 +107,7 @@ class TokenBatch:
 
     @property
     def span_count(self) -> int:
-        """How many turns are learnt from."""
+        """How many turns are learned from."""
         return len(self.owners)
 
     @property
@@ -161,7 +161,7 @@ class _Canvas:
         # Of each token: where its piece begins in the row, and how much of the trunk it sees.
         self._starts = torch.zeros((rows, width), dtype=torch.long)
         self._leaves = torch.zeros((rows, width), dtype=torch.long)
-        self._learnt: list[tuple[int, int, int]] = []
+        self._learned: list[tuple[int, int, int]] = []
         self._branches = False
 
     def draw(self, at: int, row: Row) -> None:
@@ -179,7 +179,7 @@ class _Canvas:
                 if turn >= 0:
                     before = start + offset - 1 if offset else piece.leaves - 1
                     span = self._numbers[piece.sequences[0], turn]
-                    self._learnt.append((at * self._width + before, piece.ids[offset], span))
+                    self._learned.append((at * self._width + before, piece.ids[offset], span))
                     self._ends[span] = at * self._width + start + offset
             self._share(piece)
             start = end
@@ -194,7 +194,7 @@ class _Canvas:
 
     def batch(self, weights: Tensor) -> TokenBatch:
         """What was drawn."""
-        predictors, targets, spans = torch.tensor(self._learnt, dtype=torch.long).reshape(-1, 3).unbind(1)
+        predictors, targets, spans = torch.tensor(self._learned, dtype=torch.long).reshape(-1, 3).unbind(1)
         return TokenBatch(
             ids=self._ids,
             attention=self._mask() if self._branches else self._real,

@@ -53,12 +53,12 @@ class TrainingCard(Struct, kw_only=True, forbid_unknown_fields=True):
     privileged_prompt: str | None = None
     """The text around the reference that a critic was told; None for all but privileged critics."""
     data: dict[str, str] = {}
-    """SHA-256 of each file that was learnt from, by what it was given as."""
+    """SHA-256 of each file that was learned from, by what it was given as."""
     examples: int = 0
     cut_turns: int = 0
     """Old turns that did not fit into the context."""
     success_rate: float | None = None
-    """Share of the examples that succeeded, where that is what was learnt."""
+    """Share of the examples that succeeded, where that is what was learned."""
     versions: dict[str, str] = {}
     started: str = ""
     finished: str | None = None

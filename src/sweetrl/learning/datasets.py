@@ -21,7 +21,7 @@ class Dataset:
     cut: int = field(default=0, kw_only=True)
     """Old turns that were left out of histories too long for the context."""
     success_rate: float | None = field(default=None, kw_only=True)
-    """Share of the dialogues that succeeded, where that is what is learnt."""
+    """Share of the dialogues that succeeded, where that is what is learned."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,11 @@ def successful_dialogues(
     examples = []
     for episode in successful(episodes, verdicts):
         sequences = encoding.dialogue(episode)
-        learnt = sum(turn >= 0 for sequence in sequences for turn in sequence.turns)
+        learned = sum(turn >= 0 for sequence in sequences for turn in sequence.turns)
         examples.append(
-            Example(episode.id, sequences, weight=float(learnt), task=episode.task_id, branch=encoding.branch)
+            Example(
+                episode.id, sequences, weight=float(learned), task=episode.task_id, branch=encoding.branch
+            )
         )
     return dataset(examples, "no dialogue succeeded: there is nothing to imitate")
 
@@ -155,7 +157,7 @@ def _answers(successes: Iterable[Episode], encoding: Encoding) -> list[Example]:
     """The answers of dialogues that succeeded, to imitate beside pairs.
 
     Rejected answers are long and wrong for what they leave out; without right ones to hold on to, a policy that
-    learns to avoid them may unlearn to write.
+    learns to avoid them may forget how to write.
     """
     return [
         Example(
@@ -178,7 +180,7 @@ def dataset(examples: list[Example], emptiness: str) -> Dataset:
     """The examples in the order of their ids; with none, `emptiness` says what is wrong."""
     if not examples:
         raise DataError(emptiness)
-    # Records are in the order in which they came about. What is learnt shall not depend on that.
+    # Records are in the order in which they came about. What is learned shall not depend on that.
     examples = sorted(examples, key=lambda example: example.id)
     return Dataset(examples, cut=sum(each.cut for example in examples for each in example.sequences))
 
@@ -188,7 +190,7 @@ def _known(episodes: Mapping[str, Episode], id_: str, source: str) -> Episode:
     if episode is None:
         raise DataError(f"{source}: there is no episode {id_}; give the episodes that it was made from")
     if episode.ending is Ending.FAILED or not episode.turns:
-        raise DataError(f"{source}: episode {id_} failed and cannot be learnt from; make the file anew")
+        raise DataError(f"{source}: episode {id_} failed and cannot be learned from; make the file anew")
     return episode
 
 

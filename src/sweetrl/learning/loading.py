@@ -31,7 +31,7 @@ def load_tokenizer(path: str) -> Any:
     try:
         return AutoTokenizer.from_pretrained(located(path), trust_remote_code=False)
     except (OSError, ValueError) as error:
-        raise _unloadable(path, error) from error
+        raise UsageError(f"{path}: cannot load a tokenizer from there: {first_line(error)}") from error
 
 
 def load_config(path: str, *, vision: bool = False) -> Any:

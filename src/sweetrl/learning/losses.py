@@ -28,18 +28,11 @@ def dialogue_advantages(
 
 
 def bradley_terry(chosen: Tensor, rejected: Tensor, *, beta: float) -> Tensor:
-    """J_A = -log sigmoid(beta * sum_t A+ - beta * sum_t A-), for each pair of dialogues."""
-    return -logsigmoid(beta * chosen - beta * rejected)
+    """J_A = -log sigmoid(beta * sum_t A+ - beta * sum_t A-), for each pair of dialogues.
 
-
-def dpo(
-    chosen: Tensor, rejected: Tensor, reference_chosen: Tensor, reference_rejected: Tensor, *, beta: float
-) -> Tensor:
-    """J_pi = -log sigmoid(beta' log[pi/pi_ref](a+) - beta' log[pi/pi_ref](a-)), for each pair.
-
-    The arguments are log-probabilities of turns, or of all that the agent says in a dialogue.
+    Of the log-ratios log[pi/pi_ref] of turns or whole dialogues it is J_pi, the loss of DPO.
     """
-    return bradley_terry(chosen - reference_chosen, rejected - reference_rejected, beta=beta)
+    return -logsigmoid(beta * chosen - beta * rejected)
 
 
 def nll(logprobs: Tensor, counts: Tensor) -> Tensor:
@@ -48,7 +41,7 @@ def nll(logprobs: Tensor, counts: Tensor) -> Tensor:
 
 
 def value_bce(logits: Tensor, success: Tensor) -> Tensor:
-    """How badly the value head foretells the success of the dialogue, at each turn."""
+    """How badly the value head predicts the success of the dialogue, at each turn."""
     return binary_cross_entropy_with_logits(logits, success.to(logits.dtype), reduction="none")
 
 

@@ -134,7 +134,7 @@ multi-turn agents possible on a laptop, and knows nothing else.
 class _Document:
     ids: list[int]
     targets: list[int]
-    """What is learnt of it: `_IGNORED` in place of every token that cannot be foretold."""
+    """What is learned of it: `_IGNORED` in place of every token that cannot be predicted."""
 
 
 Batch = list[list[_Document]]
@@ -232,12 +232,12 @@ def _schedule(step: int, steps: int) -> float:
 
 
 def _learn(model: Any, batch: Batch, pool: ThreadPoolExecutor) -> float:
-    """Set the gradients of a batch; the mean surprise at every token that is learnt."""
+    """Set the gradients of a batch; the mean surprise at every token that is learned."""
     weights = [weight for weight in model.parameters() if weight.requires_grad]
-    learnt = sum(target != _IGNORED for part in batch for document in part for target in document.targets)
+    learned = sum(target != _IGNORED for part in batch for document in part for target in document.targets)
 
     def gradients(part: list[_Document]) -> tuple[float, tuple[Tensor, ...]]:
-        loss = _surprise(model, part) / learnt
+        loss = _surprise(model, part) / learned
         return float(loss.detach()), torch.autograd.grad(loss, weights)
 
     # The parts are added up in their order, so that the number of threads changes nothing.
@@ -255,9 +255,9 @@ def _surprise(model: Any, documents: Sequence[_Document]) -> Tensor:
         ids[row, : len(document.ids)] = torch.tensor(document.ids)
         targets[row, : len(document.ids)] = torch.tensor(document.targets)
     hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state[:, :-1]
-    learnt = targets[:, 1:] != _IGNORED
-    logits = linear(hidden[learnt], model.lm_head.weight)
-    return cross_entropy(logits, targets[:, 1:][learnt], reduction="sum")
+    learned = targets[:, 1:] != _IGNORED
+    logits = linear(hidden[learned], model.lm_head.weight)
+    return cross_entropy(logits, targets[:, 1:][learned], reduction="sum")
 
 
 def _take_step(model: Any, optimisers: Sequence[Optimizer], *, share: float) -> None:

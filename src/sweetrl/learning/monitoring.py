@@ -112,8 +112,8 @@ class Monitor:
     @cached_property
     def _sample(self) -> list[Example]:
         settings = self.settings
-        learnt = (settings.max_steps or 0) * settings.batch_size or settings.epochs * len(self.examples)
-        number = min(max(FEWEST, round(SHARE_MEASURED * learnt)), MOST)
+        learned = (settings.max_steps or 0) * settings.batch_size or settings.epochs * len(self.examples)
+        number = min(max(FEWEST, round(SHARE_MEASURED * learned)), MOST)
         pool = self.held_out or self.examples
         rng = random.Random(derive_seed(settings.seed, "monitored"))  # noqa: S311  not a secret
         return rng.sample(list(pool), min(number, len(pool)))

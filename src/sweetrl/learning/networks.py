@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 import torch
-from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
 from sweetrl.errors import UsageError, first_line
 from sweetrl.learning.critic_cards import CriticCard
+from sweetrl.learning.loading import load_tokenizer
 from sweetrl.learning.reference import model_digest
 from sweetrl.learning.tokens import DialogueEncoder
 from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
@@ -42,11 +43,13 @@ def load_network(path: str, *, vision: bool = False, dtype: torch.dtype | None =
 
 def load_encoder(path: str, max_tokens: int) -> DialogueEncoder:
     """The tokenizer of a model, for dialogues of at most `max_tokens`."""
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(located(path), trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot load a tokenizer from there: {first_line(error)}") from error
-    return DialogueEncoder(tokenizer, max_tokens=max_tokens)
+    return DialogueEncoder(load_tokenizer(path), max_tokens=max_tokens)
+
+
+def context_of(model: Any, unbounded: int) -> int:
+    """How many tokens a model reads; `unbounded` if it names no bound."""
+    window = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    return int(window or unbounded)
 
 
 def critic_name(label: str, told: CriticCard | str, *models: Any) -> str:

@@ -63,15 +63,15 @@ def lay_out(sequences: Mapping[int, EncodedSequence], *, branch: bool) -> list[R
 
 
 def _content(sequence: EncodedSequence) -> Hashable:
-    """What a model is shown of a sequence, and what is learnt of it."""
+    """What a model is shown of a sequence, and what is learned of it."""
     return tuple(sequence.ids), tuple(sequence.turns), sequence.picture
 
 
 def _shared(trunk: Sequence[int], sequence: EncodedSequence) -> int:
-    """How many leading tokens are the same; what is learnt of the sequence stays its own."""
-    learnt = next((at for at, turn in enumerate(sequence.turns) if turn >= 0), len(sequence.ids))
+    """How many leading tokens are the same; what is learned of the sequence stays its own."""
+    learned = next((at for at, turn in enumerate(sequence.turns) if turn >= 0), len(sequence.ids))
     same = sum(1 for _ in takewhile(bool, map(eq, trunk, sequence.ids)))
-    return min(same, learnt)
+    return min(same, learned)
 
 
 def can_branch(config: Any) -> bool:

@@ -99,7 +99,7 @@ class TrainingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Compute activations twice instead of keeping them."""
     precision: Precision = Precision.FLOAT32
     held_out: Annotated[float, Meta(ge=0, lt=1)] = 0.0
-    """Share of the tasks whose examples are not learnt from: the held-out loss is measured on them."""
+    """Share of the tasks whose examples are not learned from: the held-out loss is measured on them."""
     seed: int = 0
     options: dict[str, bool | int | float | str] = {}
     """Hyperparameters that only this algorithm has."""

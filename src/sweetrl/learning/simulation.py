@@ -109,8 +109,8 @@ def _batch(step: Simulated) -> TokenBatch:
     settings = step.settings
     pairs = "pairs" in algorithm_of(settings).reads or "turn_pairs" in algorithm_of(settings).reads
     rows = step.rows or max(2 if pairs else 1, settings.tokens_per_pass // settings.max_tokens)
-    learnt = round(LEARNT * settings.max_tokens)
-    turns = [-1] * (settings.max_tokens - learnt) + [0] * learnt
+    learned = round(LEARNT * settings.max_tokens)
+    turns = [-1] * (settings.max_tokens - learned) + [0] * learned
     sequences = [EncodedSequence([number] * settings.max_tokens, turns) for number in range(rows)]
     half = (rows + 1) // 2
     sides = zip(sequences[:half], sequences[half:] + [None] * (2 * half - rows), strict=True)

@@ -100,7 +100,7 @@ class DialogueEncoder:
         privileged: str | None = None,
         name: str = "the dialogue",
     ) -> EncodedDialogue:
-        """All turns: each output is learnt, later ones see what was `said`. `name` is for complaints."""
+        """All turns: each output is learned, later ones see what was `said`. `name` is for complaints."""
         sequences: list[EncodedSequence] = []
         history = [Message(Role.USER, request)]
         for index, turn in enumerate(turns):

@@ -2,7 +2,7 @@
 
 An item of its data is everything that this process does in one optimiser step: a few forward passes whose
 losses, weighted, add up to the mean over the step's examples. So neither the number of passes nor that of
-processes changes what is learnt, and a resumed run goes on with the very next step.
+processes changes what is learned, and a resumed run goes on with the very next step.
 """
 
 import contextlib

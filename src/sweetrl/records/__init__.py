@@ -9,6 +9,7 @@ the first record, and its provenance, completed after the last.
 from sweetrl.records.cards import RunCard, card_path, installed_versions, now, read_card, write_card
 from sweetrl.records.files import (
     fingerprint,
+    getting_its_name,
     make_folder,
     refuse_existing,
     unreadable,
@@ -36,6 +37,7 @@ __all__ = [
     "decode_json",
     "find_by_id",
     "fingerprint",
+    "getting_its_name",
     "installed_versions",
     "is_merged_shard",
     "is_on_hub",

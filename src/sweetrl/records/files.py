@@ -4,7 +4,7 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -22,20 +22,27 @@ def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
     """
     temporary = path.parent / f".{path.name}.tmp"
     count = 0
-    try:
+    with getting_its_name(temporary, path):
         refuse_existing(path, replace=replace)
         with temporary.open("wb") as file:
             for count, line in enumerate(lines, start=1):  # noqa: B007  counts
                 file.write(line)
             file.flush()
             os.fsync(file.fileno())
+    return count
+
+
+@contextlib.contextmanager
+def getting_its_name(temporary: Path, path: Path) -> Iterator[None]:
+    """What the block writes to `temporary` is called `path` at its end; if it fails, what was there stays."""
+    try:
+        yield
         temporary.replace(path)
     except OSError as error:
         raise unwritable(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-    return count
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Reports: what runs came to, as one HTML page that needs nothing else.
+"""Reports: the results of runs, as one HTML page that needs nothing else.
 
 `compose` turns records into `ReportContents`; `render` turns those into the page. Callers with figures of
 their own fill in or add to the contents.

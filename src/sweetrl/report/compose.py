@@ -1,4 +1,4 @@
-"""From the records of runs to the contents of a report: figures, differences, and dialogues worth reading."""
+"""From the records of runs to the contents of a report: metrics, differences, and dialogues worth reading."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, combinations
@@ -93,7 +93,7 @@ def measures_for(methods: Sequence[Method]) -> Iterator[Measure]:
 
 
 def method_of(run: Run) -> Method:
-    """The figures of a run."""
+    """The metrics of a run."""
     requests: dict[str, str] = {}
 
     def noted(episodes: Iterable[Episode]) -> Iterator[Episode]:

@@ -48,7 +48,7 @@ def unknown_measure(name: str) -> Measure:
 
 @dataclass(frozen=True)
 class TaskScore:
-    """What a method came to on one task."""
+    """The result of a method on one task."""
 
     attempts: int
     """Scored ones."""

@@ -1,4 +1,4 @@
-"""The sections about figures: results, paired differences, extra figures, training curves."""
+"""The sections with numbers: results, paired differences, extra figures, training curves."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
@@ -122,7 +122,7 @@ def _value(method: Method, name: str) -> float | None:
 
 
 def measures_of(contents: ReportContents, methods: Sequence[Method]) -> list[Measure]:
-    """The columns that any of the methods has figures for."""
+    """The columns that any of the methods has values for."""
     found = dict.fromkeys(metric.name for method in methods for metric in method.metrics if metric.count)
     known = [measure for measure in contents.measures if measure.name in found]
     names = {measure.name for measure in known}
@@ -130,7 +130,7 @@ def measures_of(contents: ReportContents, methods: Sequence[Method]) -> list[Mea
 
 
 def figure(method: Method, measure: Measure) -> Estimate | None:
-    """What a method came to in a measure."""
+    """The result of a method in a measure."""
     return estimate_of(next((each for each in method.metrics if each.name == measure.name), None))
 
 

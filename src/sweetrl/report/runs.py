@@ -17,7 +17,7 @@ class Run:
     credit: Iterable[TurnCredit] = ()
     label: str = ""
     metrics: tuple[Metric, ...] = ()
-    """Figures that cannot be told from the records alone."""
+    """Metrics that cannot be told from the records alone."""
     tasks: Mapping[str, Task] = field(default_factory=dict)
     """Where they are known, examples show what was wanted."""
     turn_limit: int = TURN_LIMIT

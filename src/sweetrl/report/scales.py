@@ -10,7 +10,7 @@ from sweetrl.types import Metric
 
 
 class Estimate(NamedTuple):
-    """A metric that rests on something: its figures are numbers."""
+    """A metric that rests on something: none of its values is missing."""
 
     value: float
     low: float
@@ -20,7 +20,7 @@ class Estimate(NamedTuple):
 
 
 def estimate_of(metric: Metric | None) -> Estimate | None:
-    """The figures of a metric; None if it has none."""
+    """The values of a metric; None if it has none."""
     if metric is None or not metric.count:
         return None
     value, low, high = metric.value, metric.low, metric.high
@@ -141,6 +141,6 @@ def advantage_text(value: float) -> str:
 
 
 def interval(metric: Estimate, *, percent: bool, signed: bool = False) -> str:
-    """The interval of a figure: `37.4 to 43.5`."""
+    """The interval of a metric: `37.4 to 43.5`."""
     low, high = (amount(end, percent=percent, signed=signed) for end in (metric.low, metric.high))
     return f"{low} to {high}"

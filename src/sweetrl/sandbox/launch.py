@@ -1,5 +1,6 @@
 """How a zygote is started: its command line, its environment, and the files that its forks may read."""
 
+import glob
 import marshal
 import sys
 import sysconfig
@@ -67,7 +68,8 @@ def _library_paths() -> list[str]:
         str(entry) for entry in library.iterdir() if entry.name not in ("site-packages", "dist-packages")
     ]
     # Interpreters that bring their own libraries (conda's, for example) keep them next to the standard library.
-    brought = map(str, Path(str(_LIBRARY_FOLDER)).glob("lib*.so*"))
+    # Not by pathlib, which fails where an interpreter that was moved names a folder that may not be read.
+    brought = glob.glob(f"{_LIBRARY_FOLDER}/lib*.so*")  # noqa: PTH207
     shared = [f"/usr/lib/{_MULTIARCH}", f"/lib/{_MULTIARCH}", *brought]
     return [
         *entries,

@@ -3,7 +3,7 @@
 import functools
 import queue
 import time
-from types import CodeType, TracebackType
+from types import CodeType
 from typing import Any, Literal, Self
 
 from msgspec import Struct
@@ -188,9 +188,7 @@ class Sandbox:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _attempt(self, worker: _Worker, program: Program) -> list[Result]:

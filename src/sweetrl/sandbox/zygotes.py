@@ -272,20 +272,25 @@ class Watch:
             self._cpu_read = self._started
 
     def _wait(self) -> bool:
-        """Wait for data; False when the call has had its time."""
-        while True:
-            now = time.monotonic()
-            ends = min(self._started + self._limits.call_seconds, self._deadline)
-            if _readable(self._results, ends - now if now < ends else _LOOK_AGAIN_SECONDS):
+        """Wait for data; False when the call has had its time, which data that trickles in does not prolong."""
+        limits = self._limits
+        ends = min(self._started + limits.call_seconds, self._deadline)
+        latest = min(
+            self._started + _STARVED * limits.call_seconds,
+            self._deadline + (_STARVED - 1) * limits.total_seconds,
+        )
+        now = time.monotonic()
+        if now >= latest:
+            return False
+        if _readable(self._results, max(ends - now, 0)):
+            return True
+        while time.monotonic() < latest and self._starved():
+            if _readable(self._results, _LOOK_AGAIN_SECONDS):
                 return True
-            if time.monotonic() >= ends and not self._starved():
-                return False
+        return _readable(self._results, 0)  # it may have ended while it was looked at
 
     def _starved(self) -> bool:
         """Whether the machine, not the code, is why the call takes so long."""
-        spent = time.monotonic() - self._started
-        if spent >= _STARVED * self._limits.call_seconds:
-            return False
         state, cpu = self._look()
         in_call = cpu - self._cpu
         return state == "R" and in_call < self._limits.call_seconds and cpu < self._limits.total_seconds

@@ -56,11 +56,6 @@ class Setting:
     option: str | None = None
     """Its name on the command line; the field's name if None. Empty: the prefix alone."""
 
-    @property
-    def changes_results(self) -> bool:
-        """Whether another value may lead to other records."""
-        return self.record is not Record.NOTHING
-
 
 PREFIXED = "prefixed"
 """Marks a nested section whose options begin with its name."""

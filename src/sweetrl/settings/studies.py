@@ -60,7 +60,7 @@ class StudyCritic(CriticNumbers, frozen=True, kw_only=True):
     replays: Replays | None = None
     """An oracle in place of a critic: the values of candidates by so many replays of each."""
     turns: Positive | None = None
-    """Of an oracle: only so many turns of the dialogues have values, and are learnt from."""
+    """Of an oracle: only so many turns of the dialogues have values, and are learned from."""
 
     @property
     def trained(self) -> bool:

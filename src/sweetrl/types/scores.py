@@ -55,7 +55,7 @@ class Verdict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Metric(Struct, frozen=True):
-    """A figure with its 95 % interval."""
+    """A number with its 95 % interval."""
 
     name: str
     value: float | None
@@ -68,7 +68,7 @@ class Metric(Struct, frozen=True):
 
 
 class RunMetrics(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The figures of a run, and what they rest on."""
+    """The metrics of a run, and what they rest on."""
 
     schema: Literal["metrics/1"] = "metrics/1"
     tasks: Count
@@ -89,4 +89,4 @@ class RunMetrics(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fairness: tuple[Metric, ...] = ()
     """What the collaborator gave away."""
     run: dict[str, Any] = {}
-    """Where the figures come from: the configurations of the run cards, and versions."""
+    """Where the metrics come from: the configurations of the run cards, and versions."""

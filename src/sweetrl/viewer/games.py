@@ -250,8 +250,8 @@ class Games:
         """Keep a message; `proceed` gets the reply."""
         if self.game_of(player) is None or player.debrief is not None:
             raise UsageError("there is no game; start one")
-        if player.is_waiting:
-            raise UsageError("wait for the reply to your last message")
+        if player.is_waiting or (player.unsent is not None and not player.failure):
+            raise UsageError("wait for the reply to your last message; reload the page")
         if not text.strip():
             raise UsageError("write something first")
         if len(text) > MESSAGE_CHARACTERS:

@@ -55,6 +55,7 @@ def play_application(games: Games, *, hosts: frozenset[str]) -> App:
 
     async def say(request: Request, body: _Message) -> None:
         games.say(player_of(request), body.text, answer=body.answer)
+        games.proceed(player_of(request))
 
     async def ask_again(request: Request, _: _Again) -> None:
         player_of(request).failure = ""

@@ -94,6 +94,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "zero-width spaces": lambda text: "\u200b".join(text),
     "zero-width joiners and marks": lambda text: "\u200d\u200e\u2060".join(text),
     "soft hyphens": lambda text: "\u00ad".join(text),
+    "Hangul fillers": lambda text: "\u3164\uffa0".join(text),
     "combining marks": lambda text: "".join(f"{each}\u0336" if each.isalpha() else each for each in text),
     "non-breaking spaces": lambda text: text.replace(" ", "\u00a0"),
     "mathematical signs": lambda text: text.replace("<=", "≤").replace("*", "×").replace("-", "−"),
@@ -114,6 +115,7 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "Markdown escapes": lambda text: re.sub(r"([^\w\s])", r"\\\1", text),
     # layout
     "HTML tags between tokens": lambda text: " ".join(f"<b>{token}</b>" for token in tokens(text)),
+    "comments of a page between letters": lambda text: "<!-- so -->".join(text),
     "bold tokens": lambda text: " ".join(f"**{token}**" for token in tokens(text)),
     "one token on a line": lambda text: "\n".join(tokens(text)),
     "tokens in backticks": lambda text: " ".join(f"`{token}`" for token in tokens(text)),

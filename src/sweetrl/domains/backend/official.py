@@ -1,4 +1,4 @@
-"""The rules of the paper's own scorer, for comparing figures with published ones.
+"""The rules of the paper's own scorer, for comparing results with published ones.
 
 It looks for words in the answer and gives nothing if it finds one, takes the code between fences by its own
 rule, and runs it inside a function, where helpers do not see each other. The sandbox around it is ours.

@@ -82,7 +82,7 @@ class _Test(Struct, frozen=True):
 
 
 class _Tried(Struct, frozen=True):
-    """What the rest of a split comes to for the reference."""
+    """The result of the rest of a split for the reference."""
 
     known: bytes
     outcome: Result
@@ -187,7 +187,7 @@ def _expect(test: _Test, tried: dict[Split, _Tried], found: dict[str, Result]) -
 
 
 def _flaw(result: Result) -> str:
-    """Why a test that comes to this for the reference is passed by nothing; empty if something can pass it."""
+    """Why a test with this result for the reference is passed by nothing; empty if something can pass it."""
     if not readable(result):
         return f"the reference {_trouble(result)}"
     if LAZY in result.encoded:

@@ -1,8 +1,8 @@
 """Scoring Python answers: hidden tests, run in the sandbox, compared here with the reference's results.
 
 An answer's process knows neither the reference nor its results. It evaluates the calls of its own functions; what a
-test does with their values is evaluated in another process, on decoded values. A test passes if it comes to what it
-comes to for the reference, as `==` has it on plain values. None and errors earn nothing, even where the reference
+test does with their values is evaluated in another process, on decoded values. A test passes if its
+result equals that of the reference, as `==` has it on plain values. None and errors earn nothing, even where the reference
 does the same.
 """
 
@@ -125,7 +125,7 @@ class BackendScorer:
         return run_reference(task.request, backend_secret(task), sandbox, scope=self._mode.value, seed=seed)
 
     def _outcomes(self, task: Task, expected: Sequence[Expected], results: Sequence[Result]) -> list[Result]:
-        """What each whole test comes to: the subject's result where there is no more to it, or nothing to evaluate."""
+        """The result of each whole test: the subject's result where there is no more to it, or nothing to evaluate."""
         outcomes = list(results)
         rests = {
             index: Rest(item.split.rest, result.encoded, item.known)
@@ -177,7 +177,7 @@ class BackendScorer:
 
 
 def _check(expected: Expected, result: Result, outcome: Result) -> Check:
-    """The verdict on one test, by the result of its subject and what the whole test came to."""
+    """The verdict on one test, by the results of its subject and of the whole test."""
     if expected.flaw and isinstance(result, Returned):
         return Check(expected.name, Outcome.UNUSABLE, expected.flaw)
     if result == expected.result and isinstance(result, Returned):

@@ -1,7 +1,7 @@
 """`mini-frontend`: small design tasks made from a seed, for training without any other data at hand.
 
 A page is drawn as a `Design`: the sections it has, their order, and the colours, alignments and sizes of each.
-The request names the business and little else, so that these choices can be learnt from the collaborator only.
+The request names the business and little else, so that these choices can be learned from the collaborator only.
 Which split a design belongs to follows from its page alone: no page is in two splits, whatever the seeds.
 """
 

@@ -153,7 +153,7 @@ def _unusable(reason: str, screenshots: Screenshots | None) -> _Judgement:
 
 
 def _checks(found: SimilarityScore) -> tuple[Check, ...]:
-    """The parts of a similarity as checks: the figure is in the detail."""
+    """The parts of a similarity as checks: the number is in the detail."""
     return tuple(
         Check(name, Outcome.PASSED if value >= GOOD else Outcome.WRONG, f"{value:.4f}")
         for name, value in found.parts.items()

@@ -33,8 +33,10 @@ _LOOKALIKES = str.maketrans(
     "abeekmhopctyxijshdqwABEKMHOPCTYXIJSoavptuikeABEZHIKMNOPTYX------**///<><>\"\"\"''''\":::_",
 ) | {ord("≤"): "<=", ord("≥"): ">=", ord("≠"): "!=", ord("⩽"): "<=", ord("⩾"): ">="}
 _ESCAPE = re.compile(r"\\(?:u\{?([0-9a-fA-F]{4,6})\}?|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|([nrt])|([^\w\s]))")
+_FILLERS = dict.fromkeys((0x115F, 0x1160)) | {0x2800: " "}
+"""What is shown as nothing though it counts as a letter or a symbol: fillers of Hangul, the Braille blank."""
 _TAG_LETTERS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
-_HTML_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|<!--|-->")
+_HTML_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|<!--[^<>]{0,200}-->|<!--|-->")
 _EMPHASIS = re.compile(r"\*\*|~~|`")
 _NUMBERED = re.compile(r"(?<!\S)[(\[#]?(\d{1,4})[:.)\]=|-]+[ \t]*+")
 _NUMBERED_TOKEN = re.compile(r"(?<!\S)[(\[#]?(\d{1,4})[:.)\]=|-]+[ \t]*+(\S{1,80})")
@@ -70,7 +72,7 @@ def normal(text: str) -> str:
         return text
     text = unicodedata.normalize("NFKC", text)
     kept = (each for each in text if unicodedata.category(each) not in ("Cf", "Mn"))
-    return "".join(kept).translate(_LOOKALIKES)
+    return "".join(kept).translate(_LOOKALIKES | _FILLERS)
 
 
 def _character(match: re.Match[str]) -> str:

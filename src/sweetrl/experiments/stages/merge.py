@@ -18,11 +18,11 @@ from sweetrl.records import (
     LineDecoder,
     RunCard,
     Shard,
+    getting_its_name,
     open_locked,
     read_card,
     read_lines,
     refuse_existing,
-    unwritable,
     write_card,
 )
 from sweetrl.types import CandidateSet, Episode, TurnCredit, TurnValues, Verdict
@@ -89,16 +89,12 @@ def _published(path: Path) -> Iterator[Any]:
     temporary = path.with_name(f".{path.name}.merging")
     descriptor = open_locked(temporary)
     try:
-        os.ftruncate(descriptor, 0)
-        with open(descriptor, "wb", closefd=False) as file:
-            yield file
-        os.fsync(descriptor)
-        temporary.replace(path)
-    except OSError as error:
-        raise unwritable(path, error) from error
+        with getting_its_name(temporary, path):
+            os.ftruncate(descriptor, 0)
+            with open(descriptor, "wb", closefd=False) as file:
+                yield file
+            os.fsync(descriptor)
     finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         os.close(descriptor)
 
 

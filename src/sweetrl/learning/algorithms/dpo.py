@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from sweetrl.domains.domain import lazily
 from sweetrl.learning.algorithm import Algorithm, Input, Records, needs_successes
 
 if TYPE_CHECKING:
     from sweetrl.learning.datasets import Dataset, Encoding
-    from sweetrl.learning.objectives import Objective
-    from sweetrl.learning.settings import TrainingSettings
 
 
 def examples(records: Records, encoding: "Encoding") -> "Dataset":
@@ -16,13 +15,6 @@ def examples(records: Records, encoding: "Encoding") -> "Dataset":
 
     successes = successful(records.episodes, records.verdicts or ())
     return dialogue_pairs(records.pairs, records.episodes, encoding, successes=successes)
-
-
-def objective(settings: "TrainingSettings") -> "Objective":
-    """DPO on the sum over all that the agent said in a dialogue."""
-    from sweetrl.learning.objectives import Preference
-
-    return Preference(settings)
 
 
 ALGORITHM = Algorithm(
@@ -36,7 +28,7 @@ ALGORITHM = Algorithm(
         "tasks": Input("Their tasks, if the dialogues are published ones.", required=False),
     },
     examples=examples,
-    objective=objective,
+    objective=lazily("sweetrl.learning.objectives:Preference"),
     takes=("beta", "nll_weight", "sft_weight"),
     check=needs_successes("verdicts"),
 )

@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from sweetrl.domains.domain import lazily
 from sweetrl.learning.algorithm import Algorithm, Input, Records, needs_successes
 
 if TYPE_CHECKING:
     from sweetrl.learning.datasets import Dataset, Encoding
-    from sweetrl.learning.objectives import Objective
-    from sweetrl.learning.settings import TrainingSettings
 
 
 def examples(records: Records, encoding: "Encoding") -> "Dataset":
@@ -15,13 +14,6 @@ def examples(records: Records, encoding: "Encoding") -> "Dataset":
     from sweetrl.learning.datasets import successful, turn_pairs
 
     return turn_pairs(records.turn_pairs, encoding, successful(records.episodes, records.verdicts or ()))
-
-
-def objective(settings: "TrainingSettings") -> "Objective":
-    """DPO on the turns of a pair."""
-    from sweetrl.learning.objectives import Preference
-
-    return Preference(settings)
 
 
 ALGORITHM = Algorithm(
@@ -35,7 +27,7 @@ ALGORITHM = Algorithm(
         "verdicts": Input("Which dialogues succeeded, for --sft-weight.", required=False),
     },
     examples=examples,
-    objective=objective,
+    objective=lazily("sweetrl.learning.objectives:Preference"),
     defaults={"epochs": 1},
     takes=("beta", "nll_weight", "sft_weight"),
     check=needs_successes("episodes", "verdicts"),

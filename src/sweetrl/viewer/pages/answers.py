@@ -7,7 +7,7 @@ from sweetrl.domains.domain import Domain, SecretPart
 from sweetrl.outputs import find_page
 from sweetrl.report.dialogues import fold
 from sweetrl.report.highlight import highlight
-from sweetrl.report.markup import CUT, Markup, cut, element, join
+from sweetrl.report.markup import CUT, Markup, cut, element, excerpt, join
 from sweetrl.report.messages import code_block, cut_note
 from sweetrl.viewer.dialogues import Dialogue
 from sweetrl.viewer.pages.frame import address
@@ -169,4 +169,9 @@ def hidden_section(hidden: Hidden) -> Markup:
 
 
 def _part(part: SecretPart) -> Markup:
-    return join([element("h3", part.title[:1].upper() + part.title[1:]), _code(part.text, part.language)])
+    return join([element("h3", title_of(part)), _code(part.text, part.language)])
+
+
+def title_of(part: SecretPart) -> str:
+    """The title of a part of the secret, as a heading."""
+    return excerpt(part.title[:1].upper() + part.title[1:], 60)

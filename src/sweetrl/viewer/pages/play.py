@@ -7,10 +7,11 @@ from sweetrl.domains.domain import SecretPart
 from sweetrl.domains.registry import domain_of
 from sweetrl.report.credit import CreditScale
 from sweetrl.report.dialogues import agent_turn, collaborator_reply, outcome
-from sweetrl.report.markup import Markup, element, excerpt
+from sweetrl.report.markup import Markup, element
 from sweetrl.report.messages import code_block, message
-from sweetrl.types import Turn, TurnCredit
+from sweetrl.types import Task, Turn, TurnCredit
 from sweetrl.viewer.games import Player, PlaySettings, credit_of
+from sweetrl.viewer.pages.answers import title_of
 from sweetrl.viewer.pages.frame import page
 from sweetrl.viewer.reply_game import ReplyGame
 
@@ -21,7 +22,8 @@ def play_page(settings: PlaySettings, player: Player, game: Game | ReplyGame | N
     if game is None:
         content = [element("h1", "A dialogue"), _start(settings, player, "Start")]
     elif player.debrief is not None:
-        content = [*_debriefing(player.debrief), _start(settings, player, "Play another")]
+        shown = _debriefing(player.debrief, _collaborator(game.task))
+        content = [*shown, _start(settings, player, "Play another")]
     elif isinstance(game, ReplyGame):
         content = _replying(player, game)
     else:
@@ -59,7 +61,11 @@ def _playing(player: Player, game: Game) -> list[Markup | None]:
         element("h1", "Find out what is wanted, then answer"),
         element("p", game.goal, class_="lead"),
         element("div", message(game.task.request, limit=4000), class_="task-request"),
-        _chat([*player.turns, *_unanswered(player)], awaited=_awaited(player, "collaborator")),
+        _chat(
+            [*player.turns, *_unanswered(player)],
+            who := _collaborator(game.task),
+            awaited=_awaited(player, who, "collaborator"),
+        ),
         *_next(player, game, answers=True),
     ]
 
@@ -73,7 +79,11 @@ def _replying(player: Player, game: ReplyGame) -> list[Markup | None]:
         ),
         element("div", message(game.task.request, limit=4000), class_="task-request"),
         *_secret(domain_of(game.task).parts_of(game.task)),
-        _chat([*player.turns, *([waiting] if waiting else [])], awaited=_awaited(player, "agent")),
+        _chat(
+            [*player.turns, *([waiting] if waiting else [])],
+            _collaborator(game.task),
+            awaited=_awaited(player, "agent", "agent"),
+        ),
         *_next(player, game, answers=False),
     ]
 
@@ -91,13 +101,17 @@ def _unanswered(player: Player) -> list[Turn]:
     return [Turn(said, said)] if said else []
 
 
-def _awaited(player: Player, who: str) -> Markup | None:
+def _collaborator(task: Task) -> str:
+    return domain_of(task).labels.collaborator
+
+
+def _awaited(player: Player, who: str, side: str) -> Markup | None:
     """The place of what the other side is saying; the page's script fills it in."""
     if not player.is_waiting:
         return None
     speaker = element("div", who, class_="who")
     bubble = element("div", player.heard, class_="bubble heard")
-    return element("li", speaker, bubble, class_=who, id="awaited", aria_busy="true")
+    return element("li", speaker, bubble, class_=side, id="awaited", aria_busy="true")
 
 
 def _failure(player: Player) -> Markup:
@@ -112,7 +126,7 @@ def _failure(player: Player) -> Markup:
 
 def _secret(parts: Iterable[SecretPart]) -> Iterator[Markup]:
     for part in parts:
-        yield element("section", element("h2", excerpt(part.title, 60)), code_block(part.text, part.language))
+        yield element("section", element("h2", title_of(part)), code_block(part.text, part.language))
 
 
 def _entry(player: Player, *, answers: bool) -> Markup:
@@ -128,27 +142,28 @@ def _entry(player: Player, *, answers: bool) -> Markup:
 
 
 def _chat(
-    turns: Sequence[Turn], credited: Sequence[TurnCredit] = (), awaited: Markup | None = None
+    turns: Sequence[Turn], who: str, credited: Sequence[TurnCredit] = (), awaited: Markup | None = None
 ) -> Markup:
+    """What both sides said; the collaborator is called `who`."""
     credit = {each.turn: each for each in credited}
     scale = CreditScale.of(credited)
     items = []
     for number, turn in enumerate(turns):
         items.append(agent_turn(number, turn, credit.get(number), scale))
         if turn.reply is not None:
-            items.append(collaborator_reply(turn.reply))
+            items.append(collaborator_reply(turn.reply, who=who))
     return element("ol", *items, awaited, class_="chat credited" if credit else "chat")
 
 
-def _debriefing(debrief: Debrief) -> list[Markup | None]:
+def _debriefing(debrief: Debrief, who: str) -> list[Markup | None]:
     missed = [element("li", fact) for fact in debrief.missed]
     return [
         element("h1", "How it ended"),
         element("p", outcome(debrief.verdict), class_="summary-line"),
-        element("p", "Beside each turn: by how much it changed the chance of success.", class_="note")
+        element("p", "The bars show by how much each turn changed the chance of success.", class_="note")
         if debrief.advantages
         else None,
-        _chat(debrief.episode.turns, credit_of(debrief)),
+        _chat(debrief.episode.turns, who, credit_of(debrief)),
         element("h2", "What you did not find out") if missed else None,
         element("ul", *missed) if missed else None,
         *_secret(debrief.parts),
