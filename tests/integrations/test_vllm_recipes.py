@@ -64,6 +64,8 @@ launcher = ["torchrun", "--standalone", "--nproc_per_node", "2"]
 n = 4
 critic_at = "openai:critic@http://127.0.0.1:{critic}/v1"
 reference_at = "{agent}"
+[shards]
+rank = 2
 [[servers]]
 command = '''{server_command(MINI, "base", base)}'''
 ready = "http://127.0.0.1:{base}/v1/models"
