@@ -52,6 +52,7 @@ NOT_RUN = {
     "docs/evaluation.md": "stands for the reader's runs; tests/cli runs all four commands of credit quality",
     "docs/frontend.md": "trains a vision model of the reader's; tests/e2e/test_frontend_road.py runs the rest",
     "docs/mini-backend.md": "takes minutes, or a person at the keyboard",
+    "docs/more-machines.md": "needs a cluster; tests/integrations/test_ray.py has a small one",
     "docs/quickstart.md": "takes minutes; tests/e2e/test_study.py runs a smaller one",
     "docs/recipes.md": "needs a model from the hub; tests/test_recipes.py plans every recipe",
     "docs/report.md": "stands for the reader's runs; tests/cli/test_report_command.py writes reports",

@@ -42,7 +42,7 @@ def make_model(
     """Train a tiny language model on scripted dialogues.
 
     It starts from random weights and learns mini-backend tasks, or plain pages (mini-page). One thread computes it, so
-    that the same machine gives the same weights. Takes about half an hour.
+    that the same machine gives the same weights. Takes a quarter of an hour (mini) to an hour (mini-long).
 
     Example:
         sweetrl make-model mini --steps 100 -o mini

@@ -61,7 +61,7 @@ SIZES = {
         layers=4,
         inner=576,
         heads=6,
-        steps=700,
+        steps=2800,
         batch=16,
         corpus=VARIED_PROGRAMMING,
     ),

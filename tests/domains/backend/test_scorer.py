@@ -316,10 +316,8 @@ def test_the_reference_runs_once_and_what_is_expected_stays_here() -> None:
             scorer.checks(task, returning("x * 41"))
         scorer.close()
     answers = [program for program in programs if program.defines]
-    assert [len(programs), len(answers)] == [
-        5,
-        3,
-    ]  # the reference, what its tests do with its values, three answers
+    # The reference: its whole tests, then their parts; what the tests do with its values; three answers.
+    assert [len(programs), len(answers)] == [6, 3]
     for program in answers:
         sent = repr(program)
         assert "82" not in sent

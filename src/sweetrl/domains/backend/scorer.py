@@ -1,9 +1,8 @@
 """Scoring Python answers: hidden tests, run in the sandbox, compared here with the reference's results.
 
 An answer's process knows neither the reference nor its results. It evaluates the calls of its own functions; what a
-test does with their values is evaluated in another process, on decoded values. A test passes if its
-result equals that of the reference, as `==` has it on plain values. None and errors earn nothing, even where the reference
-does the same.
+test does with their values is evaluated in another process, on decoded values. A test passes if its result equals that
+of the reference, as `==` has it on plain values. None and errors earn nothing, even where the reference does the same.
 """
 
 import asyncio

@@ -64,7 +64,7 @@ def _playing(player: Player, game: Game) -> list[Markup | None]:
         _chat(
             [*player.turns, *_unanswered(player)],
             who := _collaborator(game.task),
-            awaited=_awaited(player, who, "collaborator"),
+            awaited=_awaited(player, "scoring the answer" if _hands_in(player) else who, "collaborator"),
         ),
         *_next(player, game, answers=True),
     ]
@@ -94,6 +94,10 @@ def _next(player: Player, game: Game | ReplyGame, *, answers: bool) -> list[Mark
         return []
     number = element("p", f"Message {game.turn} of {game.turn_limit}", class_="note", id="turn")
     return [_failure(player) if player.failure else None, number, _entry(player, answers=answers)]
+
+
+def _hands_in(player: Player) -> bool:
+    return player.unsent is not None and player.unsent.answer
 
 
 def _unanswered(player: Player) -> list[Turn]:
