@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,9 @@ def server_command(model: str | Path, name: str, port: int, *more: str, **enviro
     return f"exec env {settings} {shlex.join(vllm_words(model, name, port, *more))}"
 
 
-def journal(run: Path) -> list[str]:
-    """The names of the stages that are done."""
-    return [each["stage"] for each in json.loads((run / "run.json").read_text())]
+def journal(run: Path) -> list[dict[str, Any]]:
+    """The stages that are done."""
+    return list(json.loads((run / "run.json").read_text()))
 
 
 def starts(log: Path) -> int:
@@ -82,7 +83,7 @@ stages = ["evaluate"]
 """)
     done = sweetrl("run", recipe, "--set", "episodes=", "--set", "estimate=")
     assert done.code == 0, done.err
-    assert journal(run) == [
+    assert [each["stage"] for each in journal(run)] == [
         "rollout",
         "score",
         "pairs",
@@ -95,10 +96,8 @@ stages = ["evaluate"]
         "evaluate",
     ]
     assert [starts(run / f"server-{number}.log") for number in range(3)] == [1, 1, 1]
-    for model in ("critic", "policy"):
-        card = json.loads((run / model / "sweetrl.json").read_text())
-        assert card["finished"]
-        assert card["settings"]["shard"]
+    split = [each["output"] for each in journal(run) if "--shard" in each["arguments"]]
+    assert split == [str(run / "critic"), str(run / "policy")]
     _check_ranking(sweetrl, run, tmp_path)
     evaluated = list(read_records(run / "evaluation" / "episodes.jsonl", Episode))
     assert len(evaluated) == 12
