@@ -13,7 +13,7 @@ INTRODUCTION = """\
 Written by `make docs` from the help of each command; do not edit.
 
 Results go to standard output, everything else to standard error; `--json` prints exactly one JSON object.
-Exit codes: 0 done, 1 some items failed (recorded, and done again by the same command), 2 usage or data
+Exit codes: 0 done, 1 some items failed (recorded; rerun the command to retry them), 2 usage or data
 error, 130 interrupted.
 """
 

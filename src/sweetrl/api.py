@@ -202,13 +202,13 @@ async def credit_logs_async(
 
     known = None if tasks is None else {task.id: task for task in load_tasks(tasks)}
     given = {each.episode_id: each for each in verdicts}
-    found = read_logged(
+    found, left_out = read_logged(
         Path(path), tasks=known, verdicts=given, outcome_field=outcome_field, success_at=success_at
     )
     if critic is None:
         refuse_without_outcomes(found, Path(path), outcome_field)
         learned = await asyncio.to_thread(learn_credit, found, model, seed=seed)
-        return CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads)
+        return CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads, left_out)
     if isinstance(critic, str) and type_of(critic).needs_reference:
         refuse_without_references(found, Path(path), critic)
     labels = {each.episode.id: each.label for each in found}
@@ -220,7 +220,7 @@ async def credit_logs_async(
             credited = [each async for each in ranked]
     order = {each.episode.id: number for number, each in enumerate(found)}
     credited.sort(key=lambda each: (order[each.episode_id], each.turn))
-    return CreditReport(found, credited, opened.name)
+    return CreditReport(found, credited, opened.name, left_out=left_out)
 
 
 credit_logs = _plain(credit_logs_async)

@@ -10,7 +10,7 @@ from sweetrl.errors import UsageError
 
 @pytest.fixture(scope="module")
 def chats() -> list[LoggedDialogue]:
-    return read_logged(CHECKOUT / "examples/chats.jsonl")
+    return read_logged(CHECKOUT / "examples/chats.jsonl").dialogues
 
 
 def test_words_of_a_single_dialogue_or_of_all_are_no_features(chats: list[LoggedDialogue]) -> None:

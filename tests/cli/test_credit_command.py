@@ -172,6 +172,30 @@ def test_chats_in_one_array_without_ids_are_called_by_their_place(sweetrl: Sweet
     ]
 
 
+def test_chats_in_which_the_assistant_says_nothing_are_left_out_and_counted(
+    sweetrl: Sweetrl, tmp_path: Path
+) -> None:
+    silent = [{"messages": []}, {"messages": CHATS[0]["messages"][:1], "success": False}]
+    bare = [{key: chat[key] for key in chat if key != "id"} for chat in CHATS]
+    log = write(tmp_path / "chats.jsonl", *silent, *bare)
+    ended = sweetrl("credit", log, *FAST, "-o", tmp_path / "c.jsonl", "--json", "-q")
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    assert told["left_out"] == 2
+    # Their places in the file still count.
+    places = {each["dialogue"] for each in told["worst_turns"]}
+    failed = [f"#{place}" for place, chat in enumerate(CHATS, start=3) if not chat["success"]]
+    assert places <= set(failed)
+    shown = sweetrl("credit", log, *FAST, "-o", tmp_path / "again.jsonl")
+    assert "2 more dialogues are left out: the agent says nothing there" in " ".join(shown.out.split())
+
+
+def test_a_log_in_which_no_assistant_speaks_is_one_line(sweetrl: Sweetrl, tmp_path: Path) -> None:
+    ended = sweetrl("credit", write(tmp_path / "chats.jsonl", {"messages": []}), *FAST)
+    assert ended.code == 2
+    assert "has no dialogue in which the agent speaks" in ended.err
+
+
 def test_episodes_of_ours_are_learned_from_with_their_verdicts(sweetrl: Sweetrl, tmp_path: Path) -> None:
     assert sweetrl("episodes", "import", EXAMPLE, "-o", tmp_path / "run").code == 0
     stored = (tmp_path / "run/episodes.jsonl").read_text()

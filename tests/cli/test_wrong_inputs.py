@@ -1,5 +1,6 @@
-"""Wrong inputs: each is refused with exit code 2 and one line that has the thing, the reason and the next step."""
+"""Wrong inputs are refused with exit code 2 and one line: the thing, the reason, the next step. Nothing is written."""
 
+import gzip
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,17 @@ WRONG = [
     Wrong("tasks export tasks.jsonl -o page.html", "page.html", "exists already", "--force"),
     Wrong(f"evaluate --tasks tasks.jsonl --domain nosuch {TALK}", "'nosuch'", "not installed", "--domain"),
     Wrong(f"evaluate --tasks tasks.jsonl --domain no.where:X {TALK}", "no.where:X", "No module", "give MOD"),
+    Wrong(f"evaluate --tasks list.jsonl {TALK}", "list.jsonl:1", "Expected `object`, got `array`", "mend or"),
+    Wrong(f"evaluate --tasks pretty.jsonl {TALK}", "pretty.jsonl:1", "must be one line", "mend or remove"),
+    Wrong(f"evaluate --tasks cut.jsonl {TALK}", "cut.jsonl:4", "was the file cut off?", "mend or remove"),
+    Wrong(f"evaluate --tasks tasks.gz {TALK}", "tasks.gz", "compressed with gzip", "unpack it first"),
+    Wrong(f"evaluate --tasks utf16.jsonl {TALK}", "utf16.jsonl", "is UTF-16 text", "save it as UTF-8"),
+    Wrong(f"evaluate --tasks newer.jsonl {TALK}", "newer.jsonl:1", "another version", "make it anew"),
+    Wrong(f"evaluate --tasks coloured.jsonl {TALK}", "coloured.jsonl:1", "field `colour`", "mend or remove"),
+    Wrong(f"evaluate --tasks bare.jsonl {TALK}", "bare.jsonl:1", "required field `secret`", "mend or remove"),
+    Wrong(f"evaluate --tasks untested.jsonl {TALK}", "`$.secret.tests`", "length >= 1", "mend or remove"),
+    Wrong(f"evaluate --tasks run/episodes.jsonl {TALK}", "episode/1", "where task/2 was", "right file?"),
+    Wrong(f"evaluate --tasks mini-backend:test:-3 {TALK}", "mini-backend:test:-3", "write", ":SPLIT:N:SEED"),
     # who talks
     Wrong(f"{ALONE} opnai:x", "'opnai'", "there is no kind of model", "did you mean"),
     Wrong(f"{ALONE} openai:", "'openai:'", "lacks its model", "write openai:MODEL"),
@@ -83,7 +95,48 @@ WRONG = [
     Wrong(f"rollout --tasks tasks.jsonl --time-limit soon {TALK}", "'soon'", "not a time", "write seconds"),
     Wrong(f"rollout --tasks tasks.jsonl --max-cost 3 {TALK}", "--max-cost", "needs prices", "--price-agent"),
     Wrong(f"rollout --tasks tasks.jsonl --price-agent cheap {TALK}", "'cheap'", "not a price", "write IN/"),
+    Wrong(f"{WITH} scripted:unsure --agent-prompt fields.txt", "{nosuch}", "nothing fills", "it may have"),
+    Wrong(f"{WITH} scripted:unsure --turn-limit 0", "'--turn-limit'", "greater than or equal to 1", "see `"),
+    Wrong(f"{WITH} scripted:unsure --agent-temperature nan", "'--agent-temp", "greater than or", "see `"),
+    Wrong(f"{ALONE} hf:page.html", "hf:page.html", "cannot load a language model", "not a valid JSON file"),
+    Wrong("play --tasks mini-backend:nope:3", "'nope'", "has no split", "it has train"),
+    Wrong("doctor --model nosuch:x", "'nosuch'", "there is no kind of model", "write openai:MODEL"),
+    Wrong("make-model nosuch -o m", "'nosuch'", "there is no model", "there is mini"),
     # what was said and what it earned
+    Wrong(f"score {HELD} -o folder", "folder", "is a folder", "name a file to write"),
+    Wrong(
+        f"score {HELD} -o run/episodes.jsonl", "run/episodes.jsonl", "was not written by", "choose another"
+    ),
+    Wrong(f"score {HELD} -o v.jsonl --shard 3/2", "--shard 3/2", "write I/N", "for example 1/8"),
+    Wrong(f"score {HELD} -o v.jsonl --turn-cost nan", "'--turn-cost'", "less than or equal to 1", "see `"),
+    Wrong("score --tasks tasks.jsonl --episodes doubled.jsonl -o v", "t0#0", "there twice", "remove one"),
+    Wrong("score --tasks tasks.jsonl --episodes run -o v.jsonl", "run", "is a folder", "name a file in it"),
+    Wrong(
+        "score --tasks tasks.jsonl --episodes run/verdicts.jsonl -o v",
+        "verdict/1",
+        "where episode/1",
+        "is it",
+    ),
+    Wrong(
+        "score --tasks tasks.jsonl --episodes typed.jsonl -o v", "`$.attempt`", "Expected `int`", "mend or"
+    ),
+    Wrong(
+        f"pairs {HELD} --verdicts nan.jsonl -o p.jsonl", "nan.jsonl:1", "NaN and Infinity", "write null or"
+    ),
+    Wrong(f"pairs {HELD} --verdicts doubled_verdicts.jsonl -o p", "t0#0", "two verdicts", "of one scorer"),
+    Wrong("credit page.html", "page.html:1", "not a file of JSON", "expected lines such as"),
+    Wrong(
+        "credit chat.jsonl --outcome-field score", '"score"', "no dialogue has an outcome", "--outcome-field"
+    ),
+    Wrong("credit chat.jsonl --outcome-field note", "note must be true", "found the text 'good'", "expected"),
+    Wrong("credit chat.jsonl", "1 successes and 0 failures", "learning needs 5 of each", "--success-at"),
+    Wrong("credit chat.jsonl --critic zero:mini", "zero:mini", "has no reference", "add one"),
+    Wrong("credit tasks.jsonl", "tasks.jsonl:1", "schema task/2, where episode/1", "is it the right file?"),
+    Wrong("compare run page.html", "page.html", "holds no verdicts.jsonl", "`sweetrl evaluate`"),
+    Wrong("report folder -o r.html", "folder", "has no episodes.jsonl", "is it the folder of a run?"),
+    Wrong("view gone", "gone", "no such folder or file", "give folders of runs"),
+    Wrong("episodes show run/episodes.jsonl t9", "'t9'", "no dialogue has the id", "the first one is"),
+    Wrong("merge run/episodes.jsonl -o m.jsonl", "run/episodes.jsonl", "is not a shard", "give files that"),
     Wrong("score --tasks tasks.jsonl -o v.jsonl", "--answers or --episodes", "either", "give"),
     Wrong(
         "score --tasks tasks.jsonl --answers answers.jsonl -o v.jsonl", "'nobody'", "not in --tasks", "give"
@@ -112,6 +165,21 @@ WRONG = [
         "give",
     ),
     Wrong("run gone.toml", "gone.toml", "no such recipe", "give the path of a TOML file"),
+    Wrong(
+        f"train rft {HELD} --verdicts run/verdicts.jsonl --model mini -o page.html",
+        "page.html",
+        "a file is where a folder must be",
+        "choose another",
+    ),
+    Wrong(
+        f"train rft {HELD} --verdicts run/verdicts.jsonl --model mini -o folder_of_mine",
+        "folder_of_mine",
+        "is not empty and no training run",
+        "choose another",
+    ),
+    Wrong("run folder", "folder", "is a directory", "give the path of a TOML file"),
+    Wrong("run latin.txt", "latin.txt", "not valid TOML", "mend it"),
+    Wrong("quickstart --seed 1.5", "'--seed'", "valid integer", "see `"),
     Wrong("run broken.toml", "broken.toml", "not valid TOML", "mend it"),
     Wrong("run recipe.toml --set algorithm=swet", "'swet'", "no algorithm", "did you mean 'sweet'?"),
     Wrong("run recipe.toml --set candidats.n=3", "candidats", "unknown", "did you mean candidates?"),
@@ -137,9 +205,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "twice.jsonl": tasks + tasks,
         "answers.jsonl": '{"task_id": "nobody", "answer": "x"}\n',
         "page.html": "mine",
+        "list.jsonl": "[1, 2]\n",
+        "pretty.jsonl": '{\n  "id": 1\n}\n',
+        "cut.jsonl": tasks + first[:40],
+        "newer.jsonl": first.replace("task/2", "task/9"),
+        "coloured.jsonl": first.replace('"id"', '"colour":1,"id"', 1),
+        "bare.jsonl": '{"schema": "task/2", "id": "a", "domain": "backend", "request": "?"}\n',
+        "untested.jsonl": '{"id": "a", "domain": "backend", "request": "?", '
+        '"secret": {"reference": "x", "tests": {}}}\n',
+        "fields.txt": "Use {nosuch}.",
+        "chat.jsonl": '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], '
+        '"note": "good", "success": true}\n',
+        "folder_of_mine/notes.txt": "mine",
         "broken.toml": "output = \n",
     }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
+    (tmp_path / "tasks.gz").write_bytes(gzip.compress(tasks.encode()))
+    (tmp_path / "utf16.jsonl").write_bytes(tasks.encode("utf-16"))
     (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
     (tmp_path / "folder").mkdir()
     for name, items in zip(("episodes", "verdicts"), records({"t0": 1.0, "t1": 0.0}), strict=True):
@@ -147,18 +230,29 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (tmp_path / run).mkdir(exist_ok=True)
             lines = b"".join(msgspec.json.encode(each) + b"\n" for each in items)
             (tmp_path / run / f"{name}.jsonl").write_bytes(lines)
+        again = "doubled" if name == "episodes" else "doubled_verdicts"
+        (tmp_path / f"{again}.jsonl").write_bytes(lines + lines)
+    said, scored = ((tmp_path / "run" / f"{name}.jsonl").read_text() for name in ("episodes", "verdicts"))
+    (tmp_path / "typed.jsonl").write_text(said.replace('"attempt":0', '"attempt":"zero"'))
+    (tmp_path / "nan.jsonl").write_text(scored.replace('"reward":1.0', '"reward":NaN'))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     return tmp_path
 
 
-@pytest.mark.usefixtures("folder")
+def contents(folder: Path) -> dict[Path, bytes]:
+    """All files below a folder."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.words[:60])
 def test_a_wrong_input_is_one_line_with_the_thing_the_reason_and_the_next_step(
-    sweetrl: Callable[..., Finished], wrong: Wrong
+    sweetrl: Callable[..., Finished], folder: Path, wrong: Wrong
 ) -> None:
+    before = contents(folder)
     ended = sweetrl(*wrong.words.split())
     assert ended.code == 2, ended.err
+    assert contents(folder) == before
     assert ended.out == ""
     [line] = ended.err.splitlines()
     assert line.startswith("error: ")
@@ -184,4 +278,4 @@ def test_without_playwright_pages_are_refused_in_one_line(
 
 
 def test_there_are_as_many_wrong_inputs_as_promised() -> None:
-    assert len({wrong.words for wrong in WRONG}) == len(WRONG) >= 45
+    assert len({wrong.words for wrong in WRONG}) == len(WRONG) >= 100

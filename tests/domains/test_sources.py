@@ -101,7 +101,7 @@ def test_a_file_without_tasks_is_refused(file_of, content):
 def test_a_truncated_line_is_told_by_its_number(file_of):
     path = file_of(OURS, encoded(PUBLISHED)[:-9])
     assert complaint(path).startswith(f"{path}:2: not valid JSON: ")
-    assert complaint(path).endswith("was the file cut off?)")
+    assert complaint(path).endswith("was the file cut off?); mend or remove the line")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,20 @@ def test_a_truncated_line_is_told_by_its_number(file_of):
         ({**PUBLISHED, "id": 7}, "Expected `str`, got `int` - at `$.id`"),
         ({"problem_description": "x"}, "Object missing required field `ground_truth`"),
         ({"schema": "task/1", "id": "x"}, "Object missing required field `domain`"),
-        ({"schema": "episode/1"}, "Invalid enum value 'episode/1' - at `$.schema`"),
+    ],
+)
+def test_a_wrong_line_is_told_by_file_line_and_field(file_of, line, reason):
+    path = file_of(OURS, line)
+    assert complaint(path) == f"{path}:2: {reason}; mend or remove the line"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (
+            {"schema": "episode/1"},
+            "a record of schema episode/1, where task/2 was expected; is it the right file?",
+        ),
         (
             {"task": {}, "dialogue_history": []},
             "neither a sweetrl task nor a published ColBench task (its fields: task, dialogue_history); "
@@ -127,7 +140,7 @@ def test_a_truncated_line_is_told_by_its_number(file_of):
         ),
     ],
 )
-def test_a_wrong_line_is_told_by_file_line_and_field(file_of, line, reason):
+def test_a_line_that_is_no_task_is_told_by_file_and_line(file_of, line, reason):
     path = file_of(OURS, line)
     assert complaint(path) == f"{path}:2: {reason}"
 
@@ -135,7 +148,9 @@ def test_a_wrong_line_is_told_by_file_line_and_field(file_of, line, reason):
 def test_a_secret_of_another_domain_is_refused(file_of):
     line = {**json.loads(encoded(OURS)), "domain": "backend"}
     path = file_of(line)
-    assert complaint(path) == f"{path}:1: Invalid value 'frontend' - at `$.secret.kind`"
+    assert (
+        complaint(path) == f"{path}:1: Invalid value 'frontend' - at `$.secret.kind`; mend or remove the line"
+    )
 
 
 def test_a_duplicate_id_names_both_lines(file_of):
@@ -276,7 +291,10 @@ def test_the_fingerprints_of_tasks_are_those_of_the_first_edition() -> None:
         (FIELDS | {"secret": {"reference": "x", "tests": {"t": 1}}}, "at `$.secret.tests"),
         (FIELDS | {"secret": {"reference": "x", "tests": {"t": "1"}, "more": 1}}, "unknown field `more`"),
         (FIELDS | {"secret": "x"}, "Expected `object`, got `str` - at `$.secret`"),
-        (FIELDS | {"schema": "task/9"}, "'task/9' - at `$.schema`"),
+        (
+            FIELDS | {"schema": "task/9"},
+            "written by another version of sweetrl: schema task/9, this one reads task/2",
+        ),
         ({key: value for key, value in FIELDS.items() if key != "secret"}, "missing required field `secret`"),
         ({key: value for key, value in FIELDS.items() if key != "domain"}, "missing required field `domain`"),
     ],

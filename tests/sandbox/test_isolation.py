@@ -3,7 +3,7 @@
 import pytest
 
 from sweetrl.errors import UsageError
-from sweetrl.sandbox import Isolation, Offer, Sandbox, choose_isolation
+from sweetrl.sandbox import Isolation, Offer, Sandbox, choose_isolation, launch
 
 FULL = Offer(landlock=6, seccomp=True, bubblewrap="/usr/bin/bwrap")
 NO_LANDLOCK = Offer(landlock=0, seccomp=True, bubblewrap="/usr/bin/bwrap")
@@ -59,3 +59,12 @@ def test_unsafe_is_had_by_asking_only(monkeypatch: pytest.MonkeyPatch, offered: 
     offer(monkeypatch, offered)
     assert choose_isolation(Isolation.UNSAFE) is Isolation.UNSAFE
     assert offered.best is not Isolation.UNSAFE
+
+
+def test_no_file_is_shared_twice_with_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's Python has its libraries in a folder that is shared whole; a link in it cannot be shared again."""
+    folder = f"/usr/lib/{launch._MULTIARCH}"
+    monkeypatch.setattr(launch, "_LIBRARY_FOLDER", folder)
+    readable = launch.zygote_settings(Isolation.BUBBLEWRAP, ())["readable"]
+    assert folder in readable
+    assert [path for path in readable if path.startswith(f"{folder}/")] == []

@@ -97,7 +97,7 @@ def test_annotations_stay_beside_the_file(tmp_path: Path) -> None:
 def test_the_credit_of_a_log_is_shown_with_it(tmp_path: Path) -> None:
     log, credit = tmp_path / "log.jsonl", tmp_path / "credit.jsonl"
     log.write_text((json.dumps(CHAT) + "\n") * 2)
-    last = read_logged(log)[-1].episode
+    last = read_logged(log).dialogues[-1].episode
     judged = TurnCredit(episode_id=last.id, task_id=last.task_id, turn=1, critic="c", advantage=-0.5)
     write_records(credit, [judged])
     _, reader = opened(tmp_path, str(log), str(credit))

@@ -32,8 +32,8 @@ def compare(
 ) -> None:
     """Compare runs on the same tasks with the first one.
 
-    The difference on each task is what counts: its mean has a 95 % interval over tasks, and p is how likely
-    chance alone makes it as large.
+    Differences are taken task by task. Their mean has a 95 % interval over tasks; p is the probability that chance
+    alone makes it as large.
 
     Example:
         sweetrl compare run-base run-trained

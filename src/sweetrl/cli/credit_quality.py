@@ -44,7 +44,8 @@ def credit_quality(
         ),
     ] = None,
     outcome: Annotated[
-        Outcome, typer.Option("--outcome", help="What candidates are worth something for.")
+        Outcome,
+        typer.Option("--outcome", help="What the values measure: the reward, or the chance of success."),
     ] = "reward",
     json: JsonFlag = False,
     quiet: QuietFlag = False,

@@ -17,7 +17,10 @@ from sweetrl.models.probe import probe
 def doctor(
     *,
     model: Annotated[
-        str | None, typer.Option("--model", help="Ask this model, too, whether it samples as it is told.")
+        str | None,
+        typer.Option(
+            "--model", help="Also test whether this model's server honours temperature, seed and n."
+        ),
     ] = None,
     json: JsonFlag = False,
 ) -> None:

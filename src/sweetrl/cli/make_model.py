@@ -25,7 +25,10 @@ def make_model(
     *,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same weights.")] = 0,
     steps: Annotated[
-        int | None, typer.Option("--steps", min=1, help="Stop early, for a try; the schedule stays.")
+        int | None,
+        typer.Option(
+            "--steps", min=1, help="Stop early, to try it out; the learning-rate schedule does not change."
+        ),
     ] = None,
     with_reference: Annotated[
         int | None,

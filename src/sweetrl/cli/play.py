@@ -87,7 +87,7 @@ def play(
     collaborator: OtherCollaborator = None,
     task: TaskOption = None,
     turn_limit: TurnLimit = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of what the model says.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the model's sampling.")] = 0,
     web: Annotated[bool, typer.Option("--web", help="Play in the browser.")] = False,
     players: Players = 1,
     consent: Consent = None,

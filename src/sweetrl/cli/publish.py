@@ -25,7 +25,9 @@ def publish(
     benchmark: Annotated[
         str | None, typer.Option("--benchmark", metavar="OWNER/NAME", help="The dataset of those results.")
     ] = None,
-    licence: Annotated[str | None, typer.Option("--license", help="Of the records, for their card.")] = None,
+    licence: Annotated[
+        str | None, typer.Option("--license", help="Licence of the records, for their card.")
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Put a model, a run or a record file on the Hugging Face hub.

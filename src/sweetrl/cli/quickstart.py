@@ -66,8 +66,8 @@ def quickstart(
 ) -> None:
     """Train SWEET-RL and its baselines on a laptop.
 
-    A tiny agent that ships with the package asks a scripted colleague, writes Python functions and learns from how
-    they did. Writes DIR/metrics.json and DIR/report.html. Rerun the same command to resume.
+    A tiny agent that ships with the package asks a scripted colleague, writes Python functions and learns from their
+    scores. Writes DIR/metrics.json and DIR/report.html. Rerun the same command to resume.
 
     Example:
         sweetrl quickstart --fast -o quickstart

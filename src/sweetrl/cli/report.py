@@ -21,7 +21,7 @@ RunsArgument = Annotated[
     ),
 ]
 OutputOption = Annotated[Path, typer.Option("-o", "--output", metavar="HTML", help="The page to write.")]
-TitleOption = Annotated[str, typer.Option("--title", help="Of the page.")]
+TitleOption = Annotated[str, typer.Option("--title", help="Title of the page.")]
 TasksOption = Annotated[
     str | None, typer.Option("--tasks", metavar="TASKS", help="Also show what was wanted in each example.")
 ]

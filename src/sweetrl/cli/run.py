@@ -49,11 +49,14 @@ def run(
         typer.Option(
             "--only",
             metavar="PART,...",
-            help="Of a study: methods, ablations, credit, best_of, sizes, off_policy, and what they need.",
+            help="For a study: methods, ablations, credit, best_of, sizes, off_policy, and what they need.",
         ),
     ] = None,
     report_only: Annotated[
-        bool, typer.Option("--report-only", help="Of a study: write the results of what is done, no more.")
+        bool,
+        typer.Option(
+            "--report-only", help="For a study: write the results of what is done, and run nothing."
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the plan, what it would take, and what is wrong with it.")
@@ -210,15 +213,10 @@ def _show_study(study: Study, planned: list[Stage], estimated: list[Cost]) -> No
 
 
 def _plan_table(planned: list[Stage], estimated: list[Cost]) -> Table:
-    table = Table("stage", "reads", "writes", "requests", "tokens", "GPU hours", *HARDWARE)
+    """What each stage costs; the commands say what it reads and writes."""
+    table = Table("stage", "requests", "tokens", "GPU hours", *HARDWARE)
     for stage, estimate in zip(planned, estimated, strict=True):
-        read = "\n".join(stage.inputs)
-        table.add_row(
-            stage.name,
-            read,
-            str(stage.output),
-            *map(_shown, estimate.numbers.values()),
-        )
+        table.add_row(stage.name, *map(_shown, estimate.numbers.values()))
     return table
 
 

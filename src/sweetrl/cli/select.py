@@ -27,7 +27,7 @@ def select(
 ) -> None:
     """Copy the records that are on some tasks.
 
-    Training on them shows what fewer dialogues would have taught. Files that are there already are replaced.
+    Use it to train on fewer dialogues. Files that are there already are replaced.
 
     Example:
         sweetrl select run/episodes.jsonl run/verdicts.jsonl --tasks mini-backend:train:10 -o fewer

@@ -48,10 +48,10 @@ def import_(
     output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
     *,
     domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
-    n: Annotated[int | None, typer.Option("--n", min=1, help="Of websight: this many rows.")] = None,
-    split: Annotated[str, typer.Option("--split", help="Of websight: which split.")] = "train",
+    n: Annotated[int | None, typer.Option("--n", min=1, help="With websight: how many rows.")] = None,
+    split: Annotated[str, typer.Option("--split", help="With websight: the split.")] = "train",
     dataset: Annotated[
-        str | None, typer.Option("--from", help="Of websight: a dataset or folder with its columns.")
+        str | None, typer.Option("--from", help="With websight: a dataset or folder with the same columns.")
     ] = None,
     limit: LimitOption = None,
     force: ForceFlag = False,

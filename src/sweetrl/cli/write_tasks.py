@@ -44,8 +44,10 @@ def write(
     ] = None,
     domain: DomainOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed writes other tasks.")] = 0,
-    temperature: Annotated[float, typer.Option("--temperature", min=0.0, help="Of the writing.")] = 1.0,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of one draft.")] = 2048,
+    temperature: Annotated[float, typer.Option("--temperature", min=0.0, help="Sampling temperature.")] = 1.0,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", min=1, help="The most tokens in one draft.")
+    ] = 2048,
     price: Annotated[
         str | None, typer.Option("--price", metavar="IN/OUT", help="Per million tokens: 0.5/1.5.")
     ] = None,
@@ -56,7 +58,7 @@ def write(
     """Have a language model write tasks; keep those without a defect that repeat no other.
 
     Each draft is run in the sandbox. All drafts are kept beside the output with the reason why they were rejected; the
-    same command goes on where it was stopped, and a larger --n adds to what is there.
+    same command resumes after an interruption, and a larger --n adds tasks.
 
     Example:
         sweetrl tasks write --model openai:MODEL@http://localhost:8000/v1 --topics topics.txt --n 50 -o tasks.jsonl

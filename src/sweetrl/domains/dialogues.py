@@ -99,14 +99,21 @@ def read_dialogues(
 ) -> Iterator[tuple[Task, Episode]]:
     """The dialogues of a published file or a chat log, each with the task that it carries.
 
-    With `without_tasks` episodes of ours are taken, too: what is known of their tasks is the request.
+    With `without_tasks` episodes of ours are taken, too: what is known of their tasks is the request. A chat in which
+    the assistant says nothing is then an episode without turns, and otherwise an error.
     """
     attempts: Counter[str] = Counter()
     decode = LineDecoder(Episode, path)
     for line in _told_apart(path, outcome_field):
         if line.foreign is not None:
-            task = line.task()
-            yield task, line.episode(task, attempts)
+            try:
+                task = line.task()
+            except logs.SilentChat:
+                if not without_tasks:
+                    raise
+                yield logs.silent_chat(line.entry.number)
+            else:
+                yield task, line.episode(task, attempts)
         elif without_tasks:
             episode = decode(line.entry.number, line.entry.raw)
             yield logs.bare_task(episode), episode
@@ -174,7 +181,7 @@ class _Line(NamedTuple):
         try:
             return logs.read_chat(self.foreign or {}, self.outcome_field)
         except DataError as error:
-            raise self.entry.complaint(f"{error}; expected {logs.SHAPE}") from None
+            raise self.entry.complaint(f"{error}; expected {logs.SHAPE}", type(error)) from None
 
 
 # ---------------------------------------------------------------- which task

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sweetrl.domains.facts import Fact
-from sweetrl.errors import DataError, UsageError
+from sweetrl.errors import ConfigError, DataError, UsageError
 from sweetrl.outputs import marked_answer
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import Agent, Collaborator
@@ -42,6 +42,11 @@ class Prompts:
     """What a critic reads of the secret, before the request. Agents never see it."""
     more: tuple[Prompt, ...] = ()
     """Others that can be asked for by name."""
+
+    def __post_init__(self) -> None:
+        for name in ("agent", "single_turn", "collaborator", "privileged"):
+            if not isinstance(getattr(self, name), Prompt):
+                raise ConfigError(f"Prompts.{name} is no prompt; write {name}=Prompt(TEXT, source=NAME)")
 
     def __iter__(self) -> Iterator[Prompt]:
         yield from (self.agent, self.single_turn, self.collaborator, self.privileged, *self.more)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sweetrl.domains.chat.logs import LOG, OUTCOMES
 from sweetrl.domains.dialogues import distinct_episodes, published_verdict, read_dialogues
@@ -29,6 +30,14 @@ class LoggedDialogue:
         return None if self.verdict is None or self.verdict.reward is None else self.verdict.success
 
 
+class DialogueLog(NamedTuple):
+    """What a log holds."""
+
+    dialogues: list[LoggedDialogue]
+    left_out: int
+    """Dialogues in which the agent says nothing, or that failed through no fault of the agent."""
+
+
 def read_logged(
     path: Path,
     *,
@@ -36,23 +45,24 @@ def read_logged(
     verdicts: Mapping[str, Verdict] | None = None,
     outcome_field: str | None = None,
     success_at: float = 1.0,
-) -> list[LoggedDialogue]:
-    """The dialogues of a file in any format; those that failed through no fault of the agent are left out.
+) -> DialogueLog:
+    """The dialogues of a file in any format.
 
     `tasks` and `verdicts` belong to episodes of ours. Outcomes from `success_at` on are successes.
     """
-    found, seen = [], IdSet()
+    found, left_out, seen = [], 0, IdSet()
     for number, (task, episode) in enumerate(_pairs(path, tasks, outcome_field), start=1):
         if not seen.add(episode.id):
             raise DataError(f"holds two dialogues with the id {episode.id}; ids must differ", path=path)
         if episode.ending is Ending.FAILED or not episode.turns:
+            left_out += 1
             continue
         given = None if verdicts is None else verdicts.get(episode.id)
         verdict = given or published_verdict(episode, success_at)
         found.append(LoggedDialogue(task, episode, verdict, _label(episode, number)))
     if not found:
         raise DataError("has no dialogue in which the agent speaks", path=path)
-    return found
+    return DialogueLog(found, left_out)
 
 
 def _pairs(
@@ -84,10 +94,10 @@ def refuse_without_outcomes(dialogues: list[LoggedDialogue], path: Path, outcome
     """Stop if too few dialogues succeeded or failed to learn from."""
     known = [each.success for each in dialogues if each.success is not None]
     if not known:
-        looked = f'the field "{outcome_field}"' if outcome_field else f"a field {' or '.join(OUTCOMES)}"
+        looked = f'"{outcome_field}"' if outcome_field else f"{', '.join(OUTCOMES[:-1])} or {OUTCOMES[-1]}"
         raise UsageError(
-            f"{path}: no dialogue has an outcome: {looked} with true, false or a number; name another field with "
-            "--outcome-field, give --verdicts for episodes of ours, or ask a model with --critic judge:MODEL"
+            f"{path}: no dialogue has an outcome (a field {looked} that is true, false or a number); name the "
+            "field with --outcome-field, give --verdicts for episodes of ours, or ask a model with --critic judge:MODEL"
         )
     fewer = min(known.count(True), known.count(False))
     if fewer < FEWEST:

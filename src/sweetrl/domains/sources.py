@@ -18,13 +18,15 @@ import msgspec
 from sweetrl.domains import colbench, registry
 from sweetrl.domains.domain import Domain, Generator
 from sweetrl.errors import DataError, UsageError
-from sweetrl.records import LineDecoder, is_on_hub, read_lines
+from sweetrl.records import MEND, LineDecoder, is_on_hub, read_lines, wrong_schema
 from sweetrl.types import Secret, Task
 
 SPLITS = ("train", "validation", "test")
 
 USUAL_SPLIT, USUAL_COUNT = "test", 100
 """Of a generator, where its name says nothing else."""
+
+TASK_SCHEMA = "task/2"
 
 _GENERATED = re.compile(r"(?:(?P<split>[a-z]+)(?::(?P<count>[1-9]\d{0,8})(?::(?P<seed>\d{1,18}))?)?)?")
 
@@ -92,7 +94,9 @@ def _read_file(path: Path) -> Iterator[Task]:
             task = _parse(decode(number, line), path, number, ascii_only=colbench.is_escaped(line))
         except DataError:
             raise
-        except (msgspec.ValidationError, UsageError) as error:
+        except msgspec.ValidationError as error:
+            raise DataError(f"{error}; {MEND}", path=path, line=number) from None
+        except UsageError as error:
             raise DataError(str(error), path=path, line=number) from None
         first = lines_by_id.setdefault(task.id, number)
         if first != number:
@@ -142,7 +146,9 @@ def parse_task(fields: Mapping[str, Any]) -> Task:
     """
     given = dict(fields)
     if given.get("schema") == "task/1":
-        given["schema"] = "task/2"
+        given["schema"] = TASK_SCHEMA
+    if isinstance(found := given.get("schema"), str) and found != TASK_SCHEMA:
+        raise UsageError(wrong_schema(found, TASK_SCHEMA))
     if "domain" not in given and "kind" in given:
         given["domain"] = given.pop("kind")
     # The secret is read in a second step, when its type is known.

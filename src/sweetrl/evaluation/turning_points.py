@@ -55,6 +55,8 @@ class CreditReport:
     """How well a learned critic predicts outcomes of dialogues that it was not fitted to; None for other critics."""
     reads: str = ""
     """What a learned critic looked at."""
+    left_out: int = 0
+    """Dialogues of the log in which the agent says nothing, or that failed."""
     habits: Sequence[Habit] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,6 +99,7 @@ class CreditReport:
         return {
             "critic": self.critic,
             "auc": self.auc,
+            "left_out": self.left_out,
             "better_than_chance": self.is_better_than_chance,
             "worst_turns": self.worst_turns,
             "habits": list(self.habits),
@@ -115,6 +118,9 @@ class CreditReport:
             f"{len(self.dialogues)} dialogues with {turns} turns: {outcomes[True]} successes, {outcomes[False]} "
             f"failures{unknown}."
         )
+        if self.left_out:
+            are = "1 more dialogue is" if self.left_out == 1 else f"{self.left_out} more dialogues are"
+            yield f"{are} left out: the agent says nothing there, or the dialogue failed."
 
     def _trust(self) -> Iterator[str]:
         if self.auc is None or self.auc.value is None:

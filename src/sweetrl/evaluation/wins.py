@@ -28,7 +28,9 @@ def refuse_other_scorers(mine: TaskTally, other: TaskTally) -> None:
     """Rewards of two scorers, or of two versions of one, cannot be compared."""
     if mine.scorers and other.scorers and mine.scorers != other.scorers:
         names = ", ".join(sorted(mine.scorers | other.scorers))
-        raise DataError(f"only verdicts of one scorer can be compared, not of {names}")
+        raise DataError(
+            f"only verdicts of one scorer can be compared, not of {names}; give both runs one --mode and --similarity"
+        )
 
 
 def _win(mine: float, other: float) -> float:

@@ -31,6 +31,7 @@ EXTRA_PURPOSES = {
     "hub": "tasks and dialogues on the Hugging Face hub",
     "inspect": "`inspect eval sweetrl/colbench`",
     "openenv": "the OpenEnv server and its client",
+    "verifiers": "the taskset and environment for `vf-eval`",
     "trl": "GRPO and datasets for TRL",
     "ray": "jobs on many machines; nothing uses it yet",
     "test": "running the tests",

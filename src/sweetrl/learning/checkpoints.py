@@ -119,12 +119,12 @@ class RunFolder:
 
     def claim(self, card: TrainingCard) -> TrainingCard:
         """Take the folder for the run of `card`, or to go on with it; the card that is there then."""
+        self.refuse_foreign()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._take_lock()
         except OSError as error:
             raise unwritable(self.path, error) from error
-        self.refuse_foreign()
         if not (self.path / CARD).exists():
             write_training_card(self.path, card)
             return card

@@ -101,4 +101,8 @@ def unwritable(path: Path, error: OSError) -> UsageError:
     """The one-line form of a failed write."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return UsageError(f"{path}: no space left; free some and rerun the same command to resume")
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return UsageError(
+            f"{path}: cannot be written: a file is where a folder must be; choose another output with -o"
+        )
     return UsageError(f"{path}: cannot be written: {error.strerror}; choose another output with -o")

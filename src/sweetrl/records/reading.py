@@ -1,5 +1,6 @@
 """Reading record files: one record at a time, with file, line and field in every complaint."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -18,6 +19,22 @@ T = TypeVar("T")
 MAX_LINE_BYTES = 64 << 20
 """No record is this long; a longer line is some other kind of file."""
 
+MEND = "mend or remove the line"
+"""The next step, wherever a line is not what it should be."""
+
+_FOREIGN = {
+    b"\x1f\x8b": "is compressed with gzip; unpack it first, with gunzip",
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd; unpack it first, with unzstd",
+    b"PK\x03\x04": "is a zip archive; unpack it first, with unzip",
+    b"PAR1": "is a Parquet file; write its rows as JSON, one object a line",
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+}
+"""What files of other kinds begin with, and what to say of them."""
+
+_NUMBER = re.compile(rb"[:\[,]\s*-?(?:NaN|Infinity)\b")
+"""As Python's own `json` writes numbers that JSON does not have."""
+
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The non-blank lines of a file with their numbers, counted from 1."""
@@ -27,6 +44,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             while line := file.readline(MAX_LINE_BYTES):
                 number += 1
                 if number == 1:
+                    refuse_foreign(path, line)
                     line = line.removeprefix(b"\xef\xbb\xbf")
                 if len(line) == MAX_LINE_BYTES:
                     raise DataError("line too long: this is not a file of JSON lines", path=path, line=number)
@@ -34,6 +52,13 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     yield number, line
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def refuse_foreign(path: Path, first: bytes) -> None:
+    """Stop if the first bytes of a file are those of a kind that is no text of lines."""
+    for beginning, what in _FOREIGN.items():
+        if first.startswith(beginning):
+            raise DataError(what, path=path)
 
 
 class LineDecoder(Generic[T]):
@@ -49,14 +74,22 @@ class LineDecoder(Generic[T]):
         try:
             return decode_json(self._decoder, line)
         except msgspec.ValidationError as error:
-            message = _wrong_schema(self._type, line) or one_line(error)
+            message = _wrong_schema(self._type, line) or f"{one_line(error)}; {MEND}"
             raise DataError(message, path=self._path, line=number) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            whole = line.endswith(b"\n")
-            torn = "; mend or remove the line" if whole else " (the line has no end: was the file cut off?)"
-            raise DataError(
-                f"not valid JSON: {one_line(error)}{torn}", path=self._path, line=number
-            ) from None
+            raise DataError(_not_json(line, error), path=self._path, line=number) from None
+
+
+def _not_json(line: bytes, error: Exception) -> str:
+    """What to say of a line that cannot be read at all."""
+    why = ""
+    if line.strip() in (b"{", b"["):
+        why = " (each record must be one line)"
+    elif not line.endswith(b"\n"):
+        why = " (the line has no end: was the file cut off?)"
+    elif _NUMBER.search(line):
+        why = " (NaN and Infinity are not JSON; write null or a number)"
+    return f"not valid JSON: {one_line(error)}{why}; {MEND}"
 
 
 def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
@@ -83,10 +116,13 @@ def _wrong_schema(record_type: object, line: bytes) -> str | None:
         found = msgspec.json.decode(line, type=_Schema).schema
     except msgspec.DecodeError:
         return None
-    if wanted is None or found is None or found == wanted:
-        return None
+    return None if wanted is None or found is None or found == wanted else wrong_schema(found, wanted)
+
+
+def wrong_schema(found: str, wanted: str) -> str:
+    """What to say of a record of another schema than `wanted`."""
     if found.partition("/")[0] == wanted.partition("/")[0]:
-        return f"written by another version of sweetrl: schema {found}, this one reads {wanted}"
+        return f"written by another version of sweetrl: schema {found}, this one reads {wanted}; make it anew"
     return f"a record of schema {found}, where {wanted} was expected; is it the right file?"
 
 

@@ -11,6 +11,8 @@ from sweetrl.types import TokenCredit, TurnCredit
 
 TOKENS = 400
 TOKEN_CHARACTERS = 80
+SHOWN = 0.0005
+"""An advantage that is smaller is shown as zero."""
 
 
 def credit_key(credited: Iterable[TurnCredit]) -> Markup | None:
@@ -51,7 +53,9 @@ class CreditScale:
         return max(abs(self.low), abs(self.high))
 
     def remark(self, advantage: float) -> str:
-        """Whether this is the turn that a reader should look at."""
+        """Whether this is the turn that a reader should look at; not if its advantage is shown as zero."""
+        if abs(advantage) < SHOWN:
+            return ""
         if advantage == self.low < 0:
             return "hurt most"
         return "helped most" if advantage == self.high > 0 else ""

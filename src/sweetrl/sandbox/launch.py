@@ -67,13 +67,14 @@ def _library_paths() -> list[str]:
     entries = [
         str(entry) for entry in library.iterdir() if entry.name not in ("site-packages", "dist-packages")
     ]
+    shared = [f"/usr/lib/{_MULTIARCH}", f"/lib/{_MULTIARCH}"]
     # Interpreters that bring their own libraries (conda's, for example) keep them next to the standard library.
     # Not by pathlib, which fails where an interpreter that was moved names a folder that may not be read.
-    brought = glob.glob(f"{_LIBRARY_FOLDER}/lib*.so*")  # noqa: PTH207
-    shared = [f"/usr/lib/{_MULTIARCH}", f"/lib/{_MULTIARCH}", *brought]
+    brought = [] if _LIBRARY_FOLDER in shared else glob.glob(f"{_LIBRARY_FOLDER}/lib*.so*")  # noqa: PTH207
     return [
         *entries,
         *shared,
+        *brought,
         "/lib64",
         "/etc/ld.so.cache",
         "/usr/share/zoneinfo",

@@ -112,8 +112,8 @@ def _parsed(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
-        reason = "no such recipe; give the path of a TOML file" if missing else error.strerror
-        raise ConfigError(f"{path}: {reason}") from error
+        reason = "no such recipe" if missing else str(error.strerror).lower()
+        raise ConfigError(f"{path}: {reason}; give the path of a TOML file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}; mend it and try again") from None
 

@@ -97,7 +97,7 @@ class DialogueSettings(Section, frozen=True, kw_only=True):
     critic: Annotated[
         Name | None,
         derived(
-            "Who chooses among the drafts; sees the task. As in `sweetrl rank`.",
+            "The critic that chooses among the drafts, as in `sweetrl rank`; it sees the task.",
             metavar="CRITIC",
             default="nobody",
         ),
@@ -265,7 +265,7 @@ class CreditSettings(Section, frozen=True, kw_only=True):
     success_at: Annotated[float, derived("From which outcome on a chat is a success.")] = 1.0
     critic_prompt: CriticPrompt = None
     concurrency: RankConcurrency = RANK_CONCURRENCY
-    seed: Annotated[int, derived("Of the folds that a critic is learned in.")] = 0
+    seed: Annotated[int, derived("Seed of the folds in which a critic is learned.")] = 0
     shard: ShardOption = None
 
 

@@ -45,7 +45,7 @@ class TrainNumbers(Section, frozen=True, kw_only=True):
     ] = None
     precision: Annotated[
         Literal["float32", "bfloat16"] | None,
-        Setting("Numbers that the model computes in.", default="bfloat16 on a GPU, else float32"),
+        Setting("Number format in which the model computes.", default="bfloat16 on a GPU, else float32"),
     ] = None
     gradient_checkpointing: Annotated[bool, Setting("Less memory, more time.", Record.NOTHING)] = False
     shard: Annotated[
@@ -113,7 +113,7 @@ class CriticNumbers(TrainNumbers, frozen=True, kw_only=True):
     ] = None
     normalisation: Annotated[
         Literal["turn_mean", "dialogue_mean", "none"] | None,
-        Setting("Of the log-ratios of tokens; turn_mean is the paper's."),
+        Setting("How log-ratios of tokens are averaged; turn_mean is the paper's."),
     ] = None
     vision: Annotated[
         bool,

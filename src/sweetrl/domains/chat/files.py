@@ -24,11 +24,11 @@ class Entry(NamedTuple):
     raw: bytes
     in_array: bool = False
 
-    def complaint(self, message: str) -> DataError:
+    def complaint(self, message: str, kind: type[DataError] = DataError) -> DataError:
         """An error that says where the entry is."""
         if self.in_array:
-            return DataError(f"item {self.number}: {message}", path=self.path)
-        return DataError(message, path=self.path, line=self.number)
+            return kind(f"item {self.number}: {message}", path=self.path)
+        return kind(message, path=self.path, line=self.number)
 
     def wrong_shape(self, found: Any) -> DataError:
         """An error for an entry that is no dialogue at all."""

@@ -47,6 +47,10 @@ _SIDES = {
 _TOOLS = frozenset(("tool", "function", "observation", "tool_response", "function_response"))
 
 
+class SilentChat(DataError):  # noqa: N818  the name says it all
+    """A chat in which the assistant says nothing."""
+
+
 class _Said(NamedTuple):
     side: str
     text: str
@@ -94,6 +98,22 @@ def bare_task(episode: Episode) -> Task:
     return Task(id=episode.task_id, domain="chat", request=episode.request or NOTHING, secret=ChatSecret())
 
 
+def silent_chat(number: int) -> tuple[Task, Episode]:
+    """A chat in which the assistant says nothing, at its place in a log: there is nothing to score or to credit."""
+    episode = Episode(
+        task_id=f"{LOG}-silent-{number}",
+        attempt=0,
+        seed=0,
+        agent=LOG,
+        collaborator=LOG,
+        request=NOTHING,
+        turns=(),
+        ending=Ending.ANSWERED,
+        answer=None,
+    )
+    return bare_task(episode), episode
+
+
 def read_chat(fields: Mapping[str, Any], outcome_field: str | None = None) -> Spoken:
     """The chat in a line; `DataError` says what is wrong with it."""
     name = next(name for name in MESSAGES if name in fields)
@@ -105,7 +125,7 @@ def read_chat(fields: Mapping[str, Any], outcome_field: str | None = None) -> Sp
         for side, group in groupby((each for each in said if each.side != _SYSTEM), lambda each: each.side)
     ]
     if not any(side == _AGENT for side, _ in sides):
-        raise DataError(f"{name}: the assistant says nothing")
+        raise SilentChat(f"{name}: the assistant says nothing")
     if sides[0][0] == _AGENT:
         sides.insert(0, (_USER, ASSISTANT_FIRST))
     return Spoken(
@@ -131,7 +151,9 @@ def _turns(said: list[str]) -> tuple[Turn, ...]:
 
 def _messages(name: str, found: Any) -> Iterator[_Said]:
     """What was said, in order; an assistant's message without any content is left out."""
-    if not isinstance(found, list) or not found:
+    if found == []:
+        raise SilentChat(f"{name} must be a list of messages, found {kind_of(found)}")
+    if not isinstance(found, list):
         raise DataError(f"{name} must be a list of messages, found {kind_of(found)}")
     for position, message in enumerate(found):
         where = f"{name}[{position}]"

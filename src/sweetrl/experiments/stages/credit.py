@@ -9,6 +9,7 @@ from sweetrl.candidates.sample import stored_turns
 from sweetrl.critics import type_of
 from sweetrl.critics.opening import Judging, open_with_models
 from sweetrl.domains.logged import (
+    DialogueLog,
     LoggedDialogue,
     read_logged,
     refuse_without_outcomes,
@@ -40,7 +41,7 @@ def credit_file(
     """
     known = tasks_or_none(source)
     given = None if verdicts is None else {each.episode_id: each for each in read_records(verdicts, Verdict)}
-    found = read_logged(
+    log = read_logged(
         path,
         tasks=known,
         verdicts=given,
@@ -53,7 +54,8 @@ def credit_file(
     if known is not None:
         config["tasks"] = fingerprint_of_tasks(known.values())
     if settings.critic is None:
-        return _learned(path, found, settings, output, config, reporter)
+        return _learned(path, log, settings, output, config, reporter)
+    found, left_out = log
     telling = None if settings.critic_prompt is None else Path(settings.critic_prompt)
     judging = Judging(grading=judge_prompt, telling=telling)
     tally = interrupts.run(_asked, path, found, settings, judging, output, config, reporter)
@@ -61,24 +63,25 @@ def credit_file(
     if settings.shard is not None:
         credited = {each.episode_id for each in stored}
         found = [each for each in found if each.episode.id in credited]
-    return tally, CreditReport(found, stored, settings.critic)
+    return tally, CreditReport(found, stored, settings.critic, left_out=left_out)
 
 
 def _learned(
     path: Path,
-    found: list[LoggedDialogue],
+    log: DialogueLog,
     settings: CreditSettings,
     output: Path,
     config: dict[str, str],
     reporter: Reporter,
 ) -> tuple[Tally, CreditReport]:
     """Credit by a critic that the dialogues themselves teach."""
+    found, left_out = log
     refuse_without_outcomes(found, path, settings.outcome_field)
     learned = learn_credit(found, settings.model, seed=settings.seed)
     tally = Tally(output, "turns")
-    with open_output(output, TurnCredit, "credit", {**config, "critic": learned.critic}, reporter) as log:
-        fill_at_once(log, learned.credit, tally, reporter)
-    return tally, CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads)
+    with open_output(output, TurnCredit, "credit", {**config, "critic": learned.critic}, reporter) as file:
+        fill_at_once(file, learned.credit, tally, reporter)
+    return tally, CreditReport(found, learned.credit, learned.critic, learned.auc, learned.reads, left_out)
 
 
 async def _asked(

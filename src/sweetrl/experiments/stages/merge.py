@@ -18,6 +18,7 @@ from sweetrl.records import (
     LineDecoder,
     RunCard,
     Shard,
+    card_path,
     getting_its_name,
     open_locked,
     read_card,
@@ -118,6 +119,10 @@ def _is_merged(output: Path, first: _File) -> bool:
 
 
 def _opened(path: Path) -> _File:
+    if path.is_file() and not card_path(path).exists():
+        raise UsageError(
+            f"{path}: is not a shard, it has no run card beside it; give files that --shard wrote"
+        )
     card = read_card(path)
     if not isinstance(card.shard, Shard) or card.command not in RECORDS:
         raise UsageError(f"{path}: is not a shard, its run card names none; give files that --shard wrote")

@@ -73,7 +73,9 @@ class Answers:
         for task, episode in self:
             domains.add(task.domain)
             if not seen.add(episode.id):
-                raise DataError(f"{episode.id} is there twice", path=self._answers or self._episodes)
+                raise DataError(
+                    f"{episode.id} is there twice; remove one of them", path=self._answers or self._episodes
+                )
             yield episode.id
 
 
