@@ -34,10 +34,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         global answer
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.send_response(200 if self.path == "/v1/load_lora_adapter" and "adapters" in sys.argv else 404)
-        self.end_headers()
         print("loads", body["lora_name"], body["lora_path"], flush=True)
         answer = json.dumps({"data": [*json.loads(answer)["data"], {"id": body["lora_name"]}]})
+        self.send_response(200 if self.path == "/v1/load_lora_adapter" and "adapters" in sys.argv else 404)
+        self.end_headers()
     def log_message(self, *_): pass
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
