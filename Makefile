@@ -14,7 +14,7 @@ LEARNING := $(VENV)/.installed-learning
 COMPLETE := $(VENV)/.installed-complete
 
 .DEFAULT_GOAL := help
-.PHONY: help install quickstart test test-slow test-all test-integrations check bench docs clean
+.PHONY: help install quickstart test test-slow test-all test-integrations test-vllm check bench docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,6 +52,11 @@ test-integrations: ## the adapters and the Ray executor against the real package
 	        .venv-$$peer/bin/python -m pytest -W default tests/integrations/test_$${peer}*.py; \
 	done
 	PATH="$(CURDIR)/.venv-openenv/bin:$$PATH" .venv-openenv/bin/python -m pytest tests/integrations/test_resolver.py
+
+test-vllm: $(COMPLETE) ## everything that real vLLM servers take part in, on the CPU; 3.5 GB to install
+	scripts/install-vllm .venv-vllm
+	SWEETRL_VLLM="$(CURDIR)/.venv-vllm/bin/python" PATH="$(CURDIR)/$(BIN):$$PATH" \
+	    $(BIN)/python -m pytest tests/integrations/test_vllm.py tests/integrations/test_vllm_recipes.py
 
 check: $(COMPLETE) ## style, types, and who may import whom
 	$(BIN)/ruff check .

@@ -64,6 +64,7 @@ def test_a_sound_recipe_has_no_problem(recipe: Path) -> None:
         ),
         ("candidates.critic=./critic", "candidates.critic: ./critic: no such folder of a critic"),
         ("candidates.critic=judge:opnai:x", "candidates.critic: there is no kind of model 'opnai'"),
+        ("candidates.critic=served:./critic", "candidates.critic: cannot read 'served:./critic'"),
         ("policy.model=/gone", "policy.model: /gone: no such folder"),
         ("policy.model=openai:x", "policy.model: openai:... cannot be trained here"),
     ],
@@ -206,6 +207,17 @@ def test_an_endpoint_that_does_not_answer_is_named(recipe: Path) -> None:
         assert found.startswith(f"agent.model: no connection to {address}")
         own = f"servers=[{{command='x', ready='{address}/models', stages=['rollout']}}]"
         assert problems(recipe, f"agent.model=openai:m@{address}", own) == []
+
+
+def test_servers_that_rank_are_asked_too(recipe: Path) -> None:
+    served = ["candidates.critic=", "critic.model=mini"]
+    served += [f"candidates.{name}=openai:m@http://127.0.0.1:1/v1" for name in ("critic_at", "reference_at")]
+    found = [each for each in problems(recipe, *served) if "no connection" in each]
+    assert [each.partition(":")[0] for each in found] == ["candidates.critic_at", "candidates.reference_at"]
+    address = "http://127.0.0.1:1/v1"
+    found = problems(recipe, f"candidates.critic=served:./critic,openai:a@{address},openai:b@{address}")
+    assert found[0].startswith("candidates.critic: ./critic: no such folder of a critic")
+    assert found[1].startswith(f"candidates.critic: no connection to {address}")
 
 
 def test_a_run_does_not_ask_endpoints_that_may_still_come_up(recipe: Path) -> None:

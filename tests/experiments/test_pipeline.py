@@ -120,6 +120,33 @@ def test_servers_of_agent_and_collaborator_serve_the_untrained_agent_too(recipe:
     assert stages_of == [("evaluate", "evaluate-untrained")] * 2 + [("evaluate",)]
 
 
+SERVED = [
+    "candidates={critic_at='openai:critic@http://h:1/v1', reference_at='openai:base@http://h:2/v1'}",
+    "critic.model=m",
+]
+
+
+def test_a_trained_critic_may_rank_through_servers(recipe: Path) -> None:
+    [rank] = [each for each in stages(load_recipe(recipe, SERVED)) if each.name == "rank"]
+    folder = recipe.parent / "run" / "critic"
+    spec = rank.arguments[rank.arguments.index("--critic") + 1]
+    assert spec == f"served:{folder},openai:critic@http://h:1/v1,openai:base@http://h:2/v1"
+    assert str(folder) in rank.inputs
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("critic.kind=value", "needs a section .critic. with kind"),
+        ("candidates.reference_at=", "needs both critic_at and reference_at"),
+        ("candidates.critic=length", "leave out critic"),
+    ],
+)
+def test_servers_cannot_rank_everything(recipe: Path, change: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        stages(load_recipe(recipe, [*SERVED, change]))
+
+
 def test_dialogues_that_were_held_already_are_not_held_again(recipe: Path) -> None:
     planned = stages(load_recipe(recipe, ["episodes=old.jsonl"]))
     assert planned[0].name == "score"

@@ -6,7 +6,7 @@ Those files import nothing heavy at the top: the command line reads them all to 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sweetrl.errors import UsageError
 from sweetrl.learning.critic_cards import CriticCard
@@ -14,12 +14,19 @@ from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel, TurnCritic
 from sweetrl.types import Task
 
+if TYPE_CHECKING:
+    from sweetrl.models.prompt_logprobs import PromptLogprobs
+
 Picture = Callable[[Task], Awaitable[Path]]
 """Finds or makes a picture of a task's reference page."""
 
 
 def _no_models(spec: str) -> ChatModel:
     raise UsageError(f"{spec}: no chat models can be opened here; give tools that open them")
+
+
+def _no_prompt_logprobs(spec: str) -> "PromptLogprobs":
+    raise UsageError(f"{spec}: no endpoints can be asked here; give tools that open them")
 
 
 def _no_pictures() -> Picture:
@@ -32,6 +39,8 @@ class CriticTools:
 
     chat_model: Callable[[str], ChatModel] = _no_models
     """Opens a model; whoever gave the tools closes it."""
+    prompt_logprobs: "Callable[[str], PromptLogprobs]" = _no_prompt_logprobs
+    """Opens a model behind an endpoint that says how likely tokens are; whoever gave the tools closes it."""
     pictures: Callable[[], Picture] = _no_pictures
     """Starts what renders reference pages; whoever gave the tools ends it."""
     judge_prompts: tuple[Prompt | None, Prompt | None] = (None, None)
@@ -67,7 +76,7 @@ class CriticType:
     """Loads the critic from the folder of a trained one."""
     takes: tuple[str, ...] = ()
     """Which tools it uses beside its models: `judge`, `prompt`."""
-    argument: Literal["model", "folder"] | None = None
+    argument: Literal["model", "folder", "served folder"] | None = None
     """What stands after the colon, if it is something that can be looked for before the critic is opened."""
     needs_reference: bool = True
     """Whether it can say nothing about a task without a reference."""

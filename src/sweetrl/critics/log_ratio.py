@@ -20,6 +20,8 @@ from sweetrl.types import Message, Task, TokenCredit
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from sweetrl.learning.tokens import DialogueEncoder
+
 
 class LogRatioCritic(BatchedCritic):
     """The paper's critic: a trained model against the one that its training began with."""
@@ -58,8 +60,7 @@ class LogRatioCritic(BatchedCritic):
         encoder = self._reading.encoder
         with self._lock:
             [[shares]] = self._shares([self._encoded(choice)])
-            texts = _token_texts(encoder.tokenizer, encoder.output(choice.outputs[0]))
-        return [TokenCredit(text, share) for text, share in zip(texts, shares.tolist(), strict=True)]
+            return token_credit(encoder, choice.outputs[0], shares)
 
     def _advantages(self, read: Sequence[Encoded]) -> list[list[float]]:
         return [[float(share.sum()) for share in shares] for shares in self._shares(read)]
@@ -80,6 +81,12 @@ class LogRatioCritic(BatchedCritic):
             ]
             for turn, same in zip(ours, theirs, strict=True)
         ]
+
+
+def token_credit(encoder: "DialogueEncoder", output: str, shares: "Tensor") -> list[TokenCredit]:
+    """The tokens of an output as texts, each with its share of the advantage."""
+    texts = _token_texts(encoder.tokenizer, encoder.output(output))
+    return [TokenCredit(text, share) for text, share in zip(texts, shares.tolist(), strict=True)]
 
 
 def _token_texts(tokenizer: Any, tokens: Sequence[int]) -> list[str]:

@@ -36,6 +36,7 @@ class Judging:
 
         return CriticTools(
             chat_model=chat_model,
+            prompt_logprobs=models.prompt_logprobs,
             pictures=pictures,
             judge_prompts=(read_prompt(self.comparing), read_prompt(self.grading)),
             judge_rounds=self.rounds,

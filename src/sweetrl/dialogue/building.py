@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sweetrl.browser.session import BrowserSession
 from sweetrl.dialogue.agents import ModelAgent
@@ -16,11 +16,22 @@ from sweetrl.domains.domain import Domain
 from sweetrl.domains.prompt_files import read_prompt
 from sweetrl.domains.registry import all_domains
 from sweetrl.errors import UsageError
-from sweetrl.models import FREE, EndpointOptions, Endpoints, Meter, Price, open_model
+from sweetrl.models import (
+    FREE,
+    EndpointOptions,
+    Endpoints,
+    Meter,
+    Price,
+    open_model,
+    open_prompt_logprobs,
+)
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import Agent, ChatModel, Collaborator
 from sweetrl.settings import PlayerSettings
 from sweetrl.types import Sampling, Task, digest
+
+if TYPE_CHECKING:
+    from sweetrl.models.prompt_logprobs import PromptLogprobs
 
 REPLAY = "replay:"
 
@@ -59,6 +70,12 @@ class Models:
                 player.spec, endpoints=self._endpoints, meter=self._meter, price=player.price
             )
         return self._opened[key]
+
+    def prompt_logprobs(self, spec: str) -> "PromptLogprobs":
+        """A model behind an endpoint that says how likely tokens are."""
+        opened = open_prompt_logprobs(spec, endpoints=self._endpoints, meter=self._meter)
+        self.close_too(opened)
+        return opened
 
     def close_too(self, other: Closable) -> None:
         """Release something else together with the models."""

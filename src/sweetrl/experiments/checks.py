@@ -20,6 +20,7 @@ import msgspec
 
 from sweetrl.browser.session import BrowserSession
 from sweetrl.critics import FOLDER, type_of
+from sweetrl.critics.served import read_spec
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
 from sweetrl.domains.dialogues import distinct_episodes
@@ -184,8 +185,14 @@ class _Checker:
                 yield Problem(f"collaborator.model: {name.removeprefix(REPLAY)}: no such file")
         elif not any(name in each.collaborators for each in all_domains()):
             yield from self._of_model("collaborator.model", name)
-        if recipe.evaluation.agent is not None:
-            yield from self._of_model("evaluation.agent", recipe.evaluation.agent)
+        others = {
+            "evaluation.agent": recipe.evaluation.agent,
+            "candidates.critic_at": recipe.candidates.critic_at,
+            "candidates.reference_at": recipe.candidates.reference_at,
+        }
+        for key, other in others.items():
+            if other is not None:
+                yield from self._of_model(key, other)
         if recipe.candidates.critic is not None:
             yield from self._of_critic(recipe.candidates.critic)
 
@@ -195,10 +202,22 @@ class _Checker:
             return
         if kind.argument == "model":
             yield from self._of_model(key, rest)
+        elif kind.argument == "served folder":
+            yield from self._of_served_critic(key, rest)
         elif kind.argument == "folder":
             folder = name.removeprefix("hf:") if kind is FOLDER else rest
             if not self._is_there(folder):
                 yield Problem(f"{key}: {folder}: no such folder of a critic")
+
+    def _of_served_critic(self, key: str, spec: str) -> Iterator[Problem]:
+        try:
+            folder, endpoints = read_spec(spec)
+        except SweetError as error:
+            yield Problem(f"{key}: {error}")
+            return
+        yield from self._of_critic(folder)
+        for each in endpoints:
+            yield from self._of_model(key, each)
 
     def _of_model(self, key: str, name: str) -> Iterator[Problem]:
         try:
@@ -278,7 +297,8 @@ class _Checker:
 
     def _of_extras(self) -> Iterator[Problem]:
         recipe = self._recipe
-        names = [recipe.agent.model, recipe.collaborator.model, recipe.candidates.critic or ""]
+        chosen = recipe.candidates
+        names = [recipe.agent.model, recipe.collaborator.model, chosen.critic or "", chosen.critic_at or ""]
         remote = [name for name in names if "openai:" in name]
         needed = {"train": bool(self._trained) or any("hf:" in name or name == "mini" for name in names)}
         needed["serve"] = bool(remote)

@@ -1,6 +1,6 @@
 """The stages of a recipe: which command makes which file from which others."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ UNTRAINED = "none"
 BASELINE = "evaluate-untrained"
 """The stage that evaluates the agent before it is trained, to see what training brings."""
 
+SERVED = "served:"
+"""In front of a critic's folder and the endpoints that serve it and its reference model."""
 VALUES = "values:"
 """In place of a critic: a file of true values, which every turn of it is ranked by."""
 
@@ -118,19 +120,29 @@ def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
         raise ConfigError(
             f"algorithm '{recipe.algorithm}' needs a critic: either a section [critic] or candidates.critic"
         )
+    if recipe.candidates.critic_at is not None and not _trains_log_ratio(recipe.critic):
+        raise ConfigError('candidates.critic_at: needs a section [critic] with kind = "advantage"')
     return list(_Pipeline(recipe, places or places_in(Path(recipe.output))).stages())
+
+
+def _trains_log_ratio(critic: CriticSettings | None) -> bool:
+    """Whether log-probabilities are all that a critic says: those can come from servers."""
+    return critic is not None and critic.kind not in ("value", "regression")
 
 
 def servers_of(recipe: Recipe) -> tuple[ServerSettings, ...]:
     """The servers of a recipe; those of agent and collaborator also serve while the untrained agent is evaluated."""
-    players = _served((recipe.agent.model, recipe.collaborator.model))
-    asked = players | _served((recipe.evaluation.agent or "",))
+    players = _endpoints(recipe.agent.model, recipe.collaborator.model)
+    chosen = recipe.candidates
+    asked = [*_endpoints(recipe.evaluation.agent, chosen.critic_at, chosen.reference_at), *players]
+    talking = {address for address, _ in players}
     return tuple(
         msgspec.structs.replace(
             server,
-            serves=server.serves or asked.get(address),
+            serves=server.serves
+            or next((model for at, model in asked if at == address and model not in server.adapters), None),
             stages=(*server.stages, BASELINE)
-            if address in players and BASELINE not in server.stages
+            if address in talking and BASELINE not in server.stages
             else server.stages,
         )
         for server in recipe.servers
@@ -138,10 +150,10 @@ def servers_of(recipe: Recipe) -> tuple[ServerSettings, ...]:
     )
 
 
-def _served(names: Iterable[str]) -> dict[str, str]:
-    """The model that is asked for at each address."""
-    endpoints = (name.removeprefix("openai:").rpartition("@") for name in names if "@http" in name)
-    return {urlsplit(url).netloc: model for model, _, url in endpoints}
+def _endpoints(*names: str | None) -> list[tuple[str, str]]:
+    """Host and port of each model behind an endpoint, and how it is called there."""
+    split = (name.removeprefix("openai:").rpartition("@") for name in names if name and "@http" in name)
+    return [(urlsplit(url).netloc, model) for model, _, url in split]
 
 
 def command_stage(
@@ -246,8 +258,11 @@ class _Pipeline:
 
     def _rank(self) -> Stage:
         chosen, places = self._recipe.candidates, self._places
+        trained = str(places.critic)
+        if chosen.critic_at is not None:
+            trained = f"{SERVED}{trained},{chosen.critic_at},{chosen.reference_at}"
         ranking = RankSettings(
-            critic=chosen.critic or str(places.critic),
+            critic=chosen.critic or trained,
             critic_prompt=chosen.critic_prompt,
             judge_prompt=chosen.judge_prompt,
             judge_rounds=chosen.judge_rounds,

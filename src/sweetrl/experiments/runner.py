@@ -10,7 +10,7 @@ from typing import Any
 
 from sweetrl import interrupts
 from sweetrl.errors import SweetError
-from sweetrl.experiments import progress, servers
+from sweetrl.experiments import progress
 from sweetrl.experiments.events import (
     Event,
     Listener,
@@ -27,6 +27,7 @@ from sweetrl.experiments.local import LocalExecutor
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.experiments.processes import Child
 from sweetrl.experiments.schedule import Schedule, needs_of
+from sweetrl.experiments.servers import Servers
 from sweetrl.settings import ServerSettings
 
 POLL_SECONDS = 0.05
@@ -75,7 +76,7 @@ class Runner:
     ) -> None:
         self._folder = folder
         self._planned = planned
-        self._servers = servers
+        self._servers = Servers(servers, folder)
         self._executor = executor or LocalExecutor(folder, jobs=jobs)
         self._allow_failures = allow_failures
         self._journal = Journal(folder)
@@ -95,11 +96,8 @@ class Runner:
         return frozenset(
             number
             for number, stage in enumerate(self._planned)
-            if self._executor.takes_all(stage) or self._served(stage)
+            if self._executor.takes_all(stage) or self._servers.of(stage.name)
         )
-
-    def _served(self, stage: Stage) -> tuple[ServerSettings, ...]:
-        return tuple(server for server in self._servers if stage.name in server.stages)
 
     @property
     def has_work(self) -> bool:
@@ -168,7 +166,7 @@ class Runner:
         self._report(StageStarted(number, stage))
         with contextlib.ExitStack() as needed:
             with interrupts.raised():
-                needed.enter_context(servers.running(self._served(stage), self._folder, self._report))
+                needed.enter_context(self._servers.serving(stage.name, self._report))
             stage.output.parent.mkdir(parents=True, exist_ok=True)
             started = time.monotonic()
             self._running[number] = _Running(self._executor.start(number, stage), needed.pop_all(), started)
@@ -206,6 +204,7 @@ class Runner:
             running.process.wait()
             running.servers.close()
         self._running.clear()
+        self._servers.close()
 
 
 class _Patience:

@@ -5,16 +5,13 @@ import os
 import signal
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
 from sweetrl.errors import UsageError
-from sweetrl.experiments import processes
+from sweetrl.experiments import adapters, processes
 from sweetrl.experiments.events import Listener, ServerStarting
+from sweetrl.experiments.listings import answer_of, models_in
 from sweetrl.settings import ServerSettings
 
 POLL_SECONDS = 0.2
@@ -22,25 +19,55 @@ _ENDING_TOGETHER = """trap 'trap "" TERM; kill 0' TERM
 { %s
 } & wait $!; code=$?; wait; exit $code"""
 """The shell that is told to end, by us or because we are gone, tells all that the command started and awaits it."""
-MOST_READ = 1 << 20
-"""Bytes of an answer that are looked at."""
 FAREWELL_SECONDS = 30.0
 """How long a program has to end by itself."""
 
 
-@contextlib.contextmanager
-def running(wanted: tuple[ServerSettings, ...], folder: Path, report: Listener) -> Iterator[None]:
-    """Keep the programs running during the block; what they say goes to `folder`/server-N.log."""
-    with contextlib.ExitStack() as stack:
-        for number, settings in enumerate(wanted):
-            stack.enter_context(_running(settings, folder, folder / f"server-{number}.log", report))
-        yield
+class Servers:
+    """The servers of a run: each is started for its stages, or once for all of them."""
+
+    def __init__(self, wanted: tuple[ServerSettings, ...], folder: Path) -> None:
+        """What the N-th of them says goes to `folder`/server-N.log."""
+        self._wanted = wanted
+        self._folder = folder
+        self._kept: dict[int, contextlib.ExitStack] = {}
+
+    def of(self, stage: str) -> bool:
+        """Whether a stage needs any."""
+        return any(stage in settings.stages for settings in self._wanted)
+
+    @contextlib.contextmanager
+    def serving(self, stage: str, report: Listener) -> Iterator[None]:
+        """Keep those that a stage needs running during the block, with all adapters that there are by now."""
+        with contextlib.ExitStack() as stack:
+            for number, settings in enumerate(self._wanted):
+                if stage in settings.stages:
+                    self._start(number, settings, stack, report)
+                    adapters.load(settings, self._folder)
+            yield
+
+    def close(self) -> None:
+        """End those that were kept."""
+        for kept in self._kept.values():
+            kept.close()
+        self._kept.clear()
+
+    def _start(
+        self, number: int, settings: ServerSettings, stack: contextlib.ExitStack, report: Listener
+    ) -> None:
+        if settings.keep:
+            if number in self._kept and answer_of(settings.ready) is not None:
+                return
+            # One that has died leaves what it started.
+            self._kept.pop(number, contextlib.ExitStack()).close()
+            stack = self._kept[number] = contextlib.ExitStack()
+        stack.enter_context(_running(settings, self._folder, self._folder / f"server-{number}.log", report))
 
 
 @contextlib.contextmanager
 def _running(settings: ServerSettings, folder: Path, log: Path, report: Listener) -> Iterator[None]:
     command = settings.command.replace("{output}", str(folder))
-    if _answer(settings.ready) is not None:
+    if answer_of(settings.ready) is not None:
         raise UsageError(
             f"{settings.ready}: another program answers there already; stop it, or choose another port"
         )
@@ -57,7 +84,7 @@ def _running(settings: ServerSettings, folder: Path, log: Path, report: Listener
 
 def _await_ready(process: "subprocess.Popen[bytes]", settings: ServerSettings, log: Path) -> None:
     deadline = time.monotonic() + settings.timeout
-    while (answer := _answer(settings.ready)) is None or process.poll() is not None:
+    while (answer := answer_of(settings.ready)) is None or process.poll() is not None:
         if process.poll() is not None:
             raise UsageError(
                 f"the server ended with code {process.returncode}; see {log}: {settings.command}"
@@ -65,39 +92,12 @@ def _await_ready(process: "subprocess.Popen[bytes]", settings: ServerSettings, l
         if time.monotonic() > deadline:
             raise UsageError(f"{settings.ready} did not answer within {settings.timeout} s; see {log}")
         time.sleep(POLL_SECONDS)
-    names = _models(answer)
+    names = models_in(answer)
     if settings.serves is not None and names and settings.serves not in names:
         raise UsageError(
             f"{settings.ready}: serves {', '.join(names)}, but the recipe asks it for {settings.serves}; "
             f"give the server that name"
         )
-
-
-def _answer(address: str) -> bytes | None:
-    """What an address answers, be it an error; None if nothing answers."""
-    try:
-        with urllib.request.urlopen(address, timeout=5) as response:  # noqa: S310  the recipe's own address
-            return bytes(response.read(MOST_READ))
-    except urllib.error.HTTPError:
-        return b""
-    except (OSError, ValueError):
-        return None
-
-
-def _models(answer: bytes) -> list[str]:
-    """The models that a list of an OpenAI-compatible server names; none if it is no such list."""
-    try:
-        return [each.id for each in msgspec.json.decode(answer, type=_ModelList).data]
-    except msgspec.DecodeError:
-        return []
-
-
-class _Model(msgspec.Struct):
-    id: str
-
-
-class _ModelList(msgspec.Struct):
-    data: list[_Model]
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

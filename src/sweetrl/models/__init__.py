@@ -1,12 +1,17 @@
 """Chat models: behind an endpoint, in this process, or scripted. `open_model` makes one from its name."""
 
-from sweetrl.errors import needs_extra
+from typing import TYPE_CHECKING
+
+from sweetrl.errors import UsageError, needs_extra
 from sweetrl.models.endpoints import EndpointOptions, Endpoints
 from sweetrl.models.meter import FREE, Meter, MeteredModel, Price
 from sweetrl.models.scripted import ScriptedModel, script_named
 from sweetrl.models.shipped import located
 from sweetrl.models.specification import ModelSpec, parse_spec
 from sweetrl.protocols import ChatModel
+
+if TYPE_CHECKING:
+    from sweetrl.models.prompt_logprobs import PromptLogprobs
 
 __all__ = [
     "FREE",
@@ -18,6 +23,7 @@ __all__ = [
     "Price",
     "ScriptedModel",
     "open_model",
+    "open_prompt_logprobs",
     "parse_spec",
 ]
 
@@ -41,6 +47,21 @@ def open_model(
         return _behind_endpoint(parsed, endpoints or Endpoints(), meter, price, logprobs=logprobs)
     model = _scripted(parsed) if parsed.kind == "scripted" else _local(parsed, max_batch)
     return model if meter is None else MeteredModel(model, meter, price)
+
+
+def open_prompt_logprobs(
+    spec: str, *, endpoints: Endpoints | None = None, meter: Meter | None = None
+) -> "PromptLogprobs":
+    """A model behind an endpoint, `openai:MODEL@URL`, that says how likely given tokens are."""
+    parsed = parse_spec(spec)
+    if parsed.url is None:
+        raise UsageError(
+            f"{parsed.name}: is no model behind an endpoint; write openai:MODEL@http://HOST:PORT/v1"
+        )
+    server = (endpoints or Endpoints()).server(parsed.url)
+    from sweetrl.models.prompt_logprobs import PromptLogprobs
+
+    return PromptLogprobs(parsed.model, server, name=parsed.name, meter=meter)
 
 
 def _behind_endpoint(

@@ -67,7 +67,13 @@ class Server:
             await self._transport.close()
 
     async def post(
-        self, body: bytes, read: Callable[[bytes], _T], meter: Meter, stream: Stream | None = None
+        self,
+        body: bytes,
+        read: Callable[[bytes], _T],
+        meter: Meter,
+        stream: Stream | None = None,
+        *,
+        path: str = CHAT_PATH,
     ) -> _T:
         """What `read` makes of the answer to `body`; `read` raises `Fault` if it cannot be used.
 
@@ -77,7 +83,7 @@ class Server:
         meter.asked = self.url.shown
         while True:
             try:
-                answer = await self._attempt(body, read, stream)
+                answer = await self._attempt(body, read, stream, self.url.at(path))
             except Fault as fault:
                 faults.append(fault)
                 self._refuse_if_down(fault)
@@ -91,7 +97,9 @@ class Server:
             meter.trouble = self._trouble(faults[-1])
             await asyncio.sleep(self._pause(faults))
 
-    async def _attempt(self, body: bytes, read: Callable[[bytes], _T], stream: Stream | None) -> _T:
+    async def _attempt(
+        self, body: bytes, read: Callable[[bytes], _T], stream: Stream | None, address: str
+    ) -> _T:
         async with self.limiter.slot() as slot:
             if self.closed:
                 raise Fault("closed", "the model has been closed", final=True)
@@ -100,7 +108,8 @@ class Server:
                 if stream is not None:
                     stream.restart()
                 async with asyncio.timeout(self._options.timeout):
-                    reply = await self._transport.post(body, None if stream is None else stream.feed)
+                    heard = None if stream is None else stream.feed
+                    reply = await self._transport.post(body, heard, address=address)
                 self._unreachable_since = None
                 answer = read(_content(reply))
             except (Fault, TimeoutError, aiohttp.ClientError) as error:

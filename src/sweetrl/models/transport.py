@@ -42,7 +42,7 @@ class Transport:
     def __init__(
         self, address: str, headers: Mapping[str, str], *, max_body: int, connect_timeout: float
     ) -> None:
-        """Requests go to `address`; one that cannot be read raises `ValueError`."""
+        """Requests go to `address` as a rule; one that cannot be read raises `ValueError`."""
         self.closed = False
         self._address = URL(address)
         self._headers = dict(headers)
@@ -50,14 +50,17 @@ class Transport:
         self._connect_timeout = connect_timeout
         self._opened: aiohttp.ClientSession | None = None
 
-    async def post(self, body: bytes, heard: Callable[[bytes], None] | None = None) -> Reply:
+    async def post(
+        self, body: bytes, heard: Callable[[bytes], None] | None = None, *, address: str | None = None
+    ) -> Reply:
         """Send `body`; raises `aiohttp.ClientError` or `TimeoutError` when no whole reply comes back.
 
-        `heard` is called with the parts of the reply as they arrive.
+        `heard` is called with the parts of the reply as they arrive; `address` is another one of the same server.
         """
         data = body if len(body) <= LARGE_BODY else io.BytesIO(body)
+        target = self._address if address is None else URL(address)
         try:
-            response = await self._session().post(self._address, data=data, allow_redirects=False)
+            response = await self._session().post(target, data=data, allow_redirects=False)
             try:
                 content = await self._read(response, heard)
             finally:

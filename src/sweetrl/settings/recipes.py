@@ -44,6 +44,16 @@ class CandidateSettings(RankedDrawSettings, frozen=True, kw_only=True):
     critic_prompt: CriticPrompt = None
     judge_prompt: JudgePrompt = None
     judge_rounds: JudgeRounds = None
+    critic_at: Name | None = None
+    """Where vLLM serves the critic that the recipe trains, to rank through it: openai:MODEL@URL."""
+    reference_at: Name | None = None
+    """Where it serves the model that the critic's training began with."""
+
+    def __post_init__(self) -> None:
+        if (self.critic_at is None) != (self.reference_at is None):
+            raise ValueError("ranking through servers needs both critic_at and reference_at")
+        if self.critic_at is not None and self.critic is not None:
+            raise ValueError("critic_at serves the critic that the recipe trains; leave out critic")
 
 
 class EvaluationSettings(Section, frozen=True, kw_only=True):
@@ -70,6 +80,10 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     stages: tuple[Name, ...]
     timeout: Positive = 1800
     """Seconds that it may take to become ready."""
+    keep: bool = False
+    """Start it once and keep it until the run ends, not anew for each of its stages."""
+    adapters: dict[Name, Name] = msgspec.field(default_factory=dict)
+    """LoRA adapters by the names that vLLM offers them under; each is loaded once its folder is complete."""
 
 
 class EstimateSettings(Section, frozen=True, kw_only=True):

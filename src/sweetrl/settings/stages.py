@@ -228,7 +228,8 @@ class CriticChoice(Section, frozen=True, kw_only=True):
     critic: Annotated[
         Name,
         derived(
-            "The folder of a trained critic, zero:hf:PATH, value:DIR, judge:MODEL, scripted:NAME or length.",
+            "The folder of a trained critic, served:DIR,... for one that vLLM serves, zero:hf:PATH, value:DIR, "
+            "judge:MODEL, scripted:NAME or length.",
             metavar="CRITIC",
         ),
     ]
