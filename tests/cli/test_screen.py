@@ -16,6 +16,7 @@ from sweetrl.experiments.local import LocalExecutor
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.experiments.stage_words import in_words
 from sweetrl.experiments.study_plan import plan
+from sweetrl.records import RunCard, write_card
 from sweetrl.settings import load_study
 
 
@@ -101,6 +102,8 @@ def test_failures_that_are_allowed_are_mentioned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(screen, "LocalExecutor", Scripts)
+    card = RunCard(command="score", config={}, versions={}, started="now", sha256="f" * 64)
+    write_card(tmp_path / "a", card)
     planned = [stage(tmp_path / "a", "raise SystemExit(1)")]
     entries, fresh = run_stages(tmp_path, planned, Asked(jobs=1, allow_failures=True))
     assert ([entry["code"] for entry in entries], fresh) == ([1], True)

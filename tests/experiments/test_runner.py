@@ -95,11 +95,47 @@ def test_when_a_stage_fails_its_neighbour_ends_and_nothing_starts(
     assert failures == [StageFailed(0, planned[0], code, beside=("slow",))]
 
 
+def recording(output: Path, *identities: str, of: int) -> str:
+    """A script that makes some records of a stage that has so many, and ends with 1: as if items had failed."""
+    return f"""
+        from sweetrl.records import Part, open_log
+        from sweetrl.types import Failure, Verdict
+        failure = Failure(stage="score", kind="sandbox", message="it broke")
+        verdict = dict(task_id="t", scorer="s", answer_digest="d", reward=None, success=False)
+        settings = dict(command="score", config={{}}, identity=lambda each: each.episode_id, part=Part({of}))
+        with open_log(pathlib.Path({str(output)!r}), Verdict, **settings) as log:
+            for each in {identities!r}:
+                if not log.has(each):
+                    log.append(each, Verdict(episode_id=each, failure=failure, **verdict))
+            log.arrange()
+        sys.exit(1)
+    """
+
+
+@pytest.mark.parametrize("script", ["sys.exit(1)", "raise RuntimeError('a fault of ours')", "some"])
+def test_a_stage_without_all_of_its_records_is_not_done_whatever_is_allowed(
+    tmp_path: Path, script: str
+) -> None:
+    output = tmp_path / "a.jsonl"
+    broken = recording(output, "x", of=2) if script == "some" else script
+    planned = [stage(output, broken), stage(tmp_path / "b", "", output)]
+    for _ in range(2):
+        run = runner_of(tmp_path, planned, allow_failures=True)
+        with pytest.raises(RunFailedError, match=r"the stage a\.jsonl ended with code 1"):
+            run.run()
+        assert done(run) == []
+    whole = stage(output, recording(output, "x", "y", of=2))
+    run = runner_of(tmp_path, [whole, planned[1]], allow_failures=True)
+    run.run()
+    assert done(run) == ["a.jsonl", "b"]
+
+
 def test_failures_that_are_allowed_stop_nothing_and_are_reported(tmp_path: Path) -> None:
-    planned = [stage(tmp_path / "a", "sys.exit(1)"), stage(tmp_path / "b", "", tmp_path / "a")]
+    a = tmp_path / "a.jsonl"
+    planned = [stage(a, recording(a, "x", "y", of=2)), stage(tmp_path / "b", "", a)]
     run, heard = runner_of(tmp_path, planned, jobs=2, allow_failures=True), list[Event]()
     run.run(heard.append)
-    assert done(run) == ["a", "b"]
+    assert done(run) == ["a.jsonl", "b"]
     ended = [event.some_failed for event in heard if isinstance(event, StageFinished)]
     assert ended == [True, False]
 

@@ -137,6 +137,20 @@ def test_a_shard_that_lacks_records_is_not_sealed(tmp_path: Path) -> None:
     assert read_card(tmp_path / "x.1-of-2.jsonl").sha256 is None
 
 
+@pytest.mark.parametrize(("count", "sealed"), [(6, False), (7, True)])
+def test_a_file_of_all_is_sealed_once_all_are_in_whether_they_failed_or_not(
+    tmp_path: Path, count: int, sealed: bool
+) -> None:
+    path = tmp_path / "x.jsonl"
+    with opened(path, part_of(IDS, None)) as log:
+        for identity in IDS[:count]:
+            append(log, identity, -1.0)
+        log.arrange()
+    card = read_card(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (card.finished, card.records, card.sha256) == (None, *((7, digest) if sealed else (None, None)))
+
+
 def test_a_shard_of_fewer_records_is_not_gone_on_with(tmp_path: Path) -> None:
     """As when a rollout is repeated with more attempts: other dialogues belong to the shard then."""
     with opened(tmp_path / "x.jsonl", part_of(IDS[:4], "1/2")) as log:

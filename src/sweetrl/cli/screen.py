@@ -265,5 +265,5 @@ def _advice(code: int) -> str:
     if code < 0:
         return interrupts.RESUME
     if code == 1:
-        return "rerun the same command to retry the failed items, or add --allow-failures to continue without them"
+        return "rerun the same command to resume; --allow-failures continues without items that failed"
     return "mend what it said and run the same command again"

@@ -28,6 +28,7 @@ from sweetrl.experiments.pipeline import Stage
 from sweetrl.experiments.processes import Child
 from sweetrl.experiments.schedule import Schedule, needs_of
 from sweetrl.experiments.servers import Servers
+from sweetrl.experiments.sharding import is_recorded
 from sweetrl.settings import ServerSettings
 
 POLL_SECONDS = 0.05
@@ -173,7 +174,8 @@ class Runner:
 
     def _ended(self, number: int, code: int, seconds: float) -> None:
         stage = self._planned[number]
-        some_failed = code == 1 and self._allow_failures
+        # A stage that breaks down may end with 1 too: only its records tell whether it got to its end.
+        some_failed = code == 1 and self._allow_failures and is_recorded(stage)
         if code and not some_failed:
             self._report(self._broke_off(number, code))
             return

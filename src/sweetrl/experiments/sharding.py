@@ -20,7 +20,7 @@ from pathlib import Path
 
 from sweetrl import interrupts
 from sweetrl.errors import DataError
-from sweetrl.experiments.layout import EPISODES, SCREENSHOTS, VERDICTS
+from sweetrl.experiments.layout import EPISODES, METRICS, SCREENSHOTS, VERDICTS
 from sweetrl.experiments.pipeline import VALUES, Stage
 from sweetrl.experiments.processes import Child
 from sweetrl.experiments.progress import Tell
@@ -57,15 +57,13 @@ class Parts:
 
     def __init__(self, stage: Stage, folder: Path, count: int, *, workers: int) -> None:
         """`folder` is theirs alone. Each scores with so many `workers`, if it scores."""
-        *words, output = stage.arguments
+        *words, _ = stage.arguments
         assert words[-1] == "-o"
         self.count = count
         self._stage = stage
         self._folder = folder
         self._words = (*words[:-1], *_narrowing(stage, workers))
-        names = FOLDERS.get(stage.arguments[0])
-        self._home = Path(output).parent if names is None else Path(output)
-        self._names = names or (Path(output).name,)
+        self._home, self._names = _places(stage)
 
     @property
     def needed(self) -> bool:
@@ -149,6 +147,21 @@ def _narrowing(stage: Stage, workers: int) -> Iterator[str]:
         yield from ("--workers", str(workers))
     if command == "score":
         yield "--no-check"  # whether tasks are defective is shown, not stored
+
+
+def is_recorded(stage: Stage) -> bool:
+    """Whether all that the stage makes is there, records of failures included."""
+    home, names = _places(stage)
+    has_metrics = stage.arguments[0] != "evaluate" or (home / METRICS).exists()
+    return has_metrics and all(_is_complete(home / name) for name in names)
+
+
+def _places(stage: Stage) -> tuple[Path, tuple[str, ...]]:
+    """The folder that a stage writes to, and its record files there."""
+    words = stage.arguments
+    output = Path(words[-1]) if words[-2:-1] == ("-o",) else stage.output
+    names = FOLDERS.get(words[0])
+    return (output.parent, (output.name,)) if names is None else (output, names)
 
 
 def _is_complete(path: Path) -> bool:

@@ -27,7 +27,7 @@ class RunCard(Struct, kw_only=True, forbid_unknown_fields=True):
     """None while the run is incomplete."""
     records: int | None = None
     sha256: str | None = None
-    """Of the finished record file."""
+    """Of the record file; None until every record is in, those of failures included."""
     shard: Shard | UnsetType = UNSET
     """Which part of the run the file holds; left out where it holds all."""
 

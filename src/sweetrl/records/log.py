@@ -98,17 +98,19 @@ class RecordLog(Generic[Record]):
             return self._encoder.encode(without_surrogates(msgspec.to_builtins(record)))
 
     def arrange(self) -> None:
-        """Put the records of a shard, once all are in, in the order of the input, and seal them by a hash."""
-        if self.part.shard is None or len(self) < self.part.total or self._card.sha256 is not None:
+        """Once all records are in, failed ones too, seal them by a hash; a shard's get the order of the input."""
+        if len(self) < self.part.total or self._card.sha256 is not None:
             return
-        arranged = _arranged(self.path, self.part.ids, self._line_id)
-        self._descriptor = _rewrite(self.path, self._descriptor, arranged)
+        if self.part.shard is not None:
+            arranged = _arranged(self.path, self.part.ids, self._line_id)
+            self._descriptor = _rewrite(self.path, self._descriptor, arranged)
         self._card.records, self._card.sha256 = len(self), self._digest()
         write_card(self.path, self._card)
 
     def finish(self) -> RunCard:
         """Complete the run card: every record is in."""
-        self.arrange()
+        if self.part.shard is not None:
+            self.arrange()
         digest = self._digest()
         if self._card.finished is None or self._card.sha256 != digest:
             self._card.finished, self._card.records, self._card.sha256 = now(), len(self), digest

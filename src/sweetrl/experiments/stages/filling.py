@@ -124,8 +124,9 @@ async def fill(
                     advance(1)
     except asyncio.CancelledError:
         raise asyncio.CancelledError(f"{total - len(log)} {tally.noun} are left") from None
-    log.arrange()
-    if not tally.failed:
+    if tally.failed:
+        log.arrange()
+    else:
         log.finish()
 
 

@@ -218,10 +218,10 @@ async def _fill(
                 log.append(episode.id, episode)
                 summary.add(episode)
     summary.interrupted = patience.stop.is_set()
-    if not summary.left:
-        log.arrange()
     if summary.complete:
         log.finish()
+    elif not summary.left:
+        log.arrange()
     return summary
 
 
