@@ -9,7 +9,7 @@ import pytest
 from conftest import Finished
 from models.tiny_llama import save_tiny_llama
 from sweetrl.domains.backend.secret import BackendSecret
-from sweetrl.records import read_records
+from sweetrl.records import read_card, read_records
 from sweetrl.types import (
     CandidateSet,
     Ending,
@@ -87,7 +87,14 @@ def test_each_command_reads_what_the_one_before_it_wrote(sweetrl: Sweetrl, folde
     agent = ("--agent", f"hf:{folder / 'model'}", "--agent-max-tokens", 8)
     done("candidates", *at("episodes"), *agent, "--n", 4, "-o", folder / "candidates.jsonl")
     critic = ("--critic", folder / "critic")
-    done("rank", *critic, *at("tasks"), *at("episodes"), *at("candidates"), "-o", folder / "ranked.jsonl")
+    ranking = ("rank", *critic, *at("tasks"), *at("episodes"), *at("candidates"))
+    done(*ranking, "-o", folder / "ranked.jsonl")
+    done(*ranking, "--precision", "bfloat16", "-o", folder / "half.jsonl")
+    single, half = (read_card(folder / name).config for name in ("ranked.jsonl", "half.jsonl"))
+    assert ("precision" in single, half["precision"]) == (False, "bfloat16")
+    assert single["critic"] != half["critic"]
+    ended = sweetrl(*ranking, "-o", folder / "half.jsonl")
+    assert (ended.code, "belongs to another run" in ended.err) == (2, True)
     done("turn-pairs", *at("ranked"), *at("episodes"), "-o", folder / "turn_pairs.jsonl")
     pairs = ("--pairs", folder / "turn_pairs.jsonl")
     done("train", "policy", *model, *pairs, *numbers, "-o", folder / "policy")

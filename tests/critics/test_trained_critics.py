@@ -4,12 +4,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
 from models.tiny_llama import save_tiny_llama, tiny_tokenizer
-from sweetrl.critics import load_critic
+from sweetrl.critics import load_critic, open_critic
+from sweetrl.critics.critic_type import CriticTools
 from sweetrl.critics.zero_shot import load_zero_shot_critic
 from sweetrl.domains.backend.domain import BACKEND
 from sweetrl.domains.backend.secret import BackendSecret
@@ -29,7 +31,7 @@ from sweetrl.learning.critic_cards import (
     write_critic_card,
 )
 from sweetrl.learning.heads import add_score_head, load_score_head, save_score_head, turn_scores
-from sweetrl.learning.logprobs import turn_logprobs
+from sweetrl.learning.logprobs import LanguageHead, turn_logprobs
 from sweetrl.learning.losses import dialogue_advantages
 from sweetrl.learning.networks import load_network
 from sweetrl.learning.settings import CriticKind, Normalisation
@@ -134,6 +136,40 @@ def test_the_advantages_of_turns_add_up_to_what_the_trainer_computes_of_the_dial
     assert sum(ranked) == pytest.approx(float(total), abs=1e-5 * scale)
     if normalisation is Normalisation.TURN_MEAN:
         assert ranked == pytest.approx((ours.means - seeds.means).tolist(), abs=1e-5)
+
+
+def test_a_critic_in_half_precision_ranks_nearly_as_in_single(tmp_path: Path) -> None:
+    # Weights that are as large as those of usual models, as far as so few can be: others make noise of rounding.
+    seed_model, folder = (
+        save_tiny_llama(tmp_path / str(seed), seed=seed, initializer_range=0.1, **WIDE) for seed in (0, 1)
+    )
+    write_critic_card(folder, card(seed_model))
+    usual, single, half = (
+        load_critic(folder, CriticTools(precision=each)) for each in (None, "float32", "bfloat16")
+    )
+    assert {half._model.dtype, half._reference.dtype} == {torch.bfloat16}
+    assert advantages(single) == advantages(usual)
+    # Numbers have eight bits: log-probabilities near -6 are off by some hundredths, their means by less.
+    assert advantages(half) == pytest.approx(advantages(usual), abs=0.03)
+    assert advantages(half) != advantages(usual)
+    assert np.ptp(advantages(usual)) > 0.1
+    assert single.name == usual.name != half.name
+
+
+def test_the_log_probabilities_of_a_half_precision_model_are_taken_in_single(seed_model: Path) -> None:
+    head = LanguageHead(load_network(str(seed_model), dtype=torch.bfloat16))
+    hidden = torch.randn(3, head.layer.in_features, dtype=torch.bfloat16)
+    found = head.token_logprobs(hidden, torch.tensor([1, 2, 3]))
+    wanted = head.layer(hidden).float().log_softmax(-1)[range(3), [1, 2, 3]]
+    assert found.dtype is torch.float32
+    assert found.tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
+
+
+def test_critics_without_a_choice_of_precision_refuse_one(tmp_path: Path, seed_model: Path) -> None:
+    folder = trained(tmp_path, card(seed_model, kind=CriticKind.VALUE))
+    for spec in (str(folder), f"value:{folder}", "length"):
+        with pytest.raises(UsageError, match="has no precision to choose"):
+            open_critic(spec, CriticTools(precision="bfloat16"))
 
 
 def test_the_critic_sees_the_secret_of_the_task(tmp_path: Path, seed_model: Path) -> None:

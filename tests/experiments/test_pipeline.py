@@ -65,6 +65,12 @@ def test_an_algorithm_that_learns_from_turn_pairs_needs_the_stages_that_make_the
     assert kto["train-kto"].inputs == sweet["train-policy"].inputs
 
 
+def test_the_precision_of_a_critic_reaches_its_command(recipe: Path) -> None:
+    changes = ["candidates={precision='bfloat16'}", "critic.model=m"]
+    words = next(each for each in stages(load_recipe(recipe, changes)) if each.name == "rank").arguments
+    assert words[words.index("--precision") + 1] == "bfloat16"
+
+
 def test_hyperparameters_of_one_algorithm_reach_its_command(recipe: Path) -> None:
     changes = ["algorithm=kto", "policy={model='m', sft_weight=1, options={desirable_weight=1.5}}"]
     words = stages(load_recipe(recipe, changes))[-2].arguments

@@ -17,7 +17,7 @@ from sweetrl.learning.critic_cards import CRITIC_CARD, read_critic_card
 from sweetrl.protocols import TurnCritic
 
 GROUP = "sweetrl.critics"
-FOLDER = CriticType(name="folder", argument="folder")
+FOLDER = CriticType(name="folder", argument="folder", takes=("precision",))
 """A trained critic, before its card is read."""
 
 
@@ -58,6 +58,8 @@ def load_critic(folder: Path, tools: CriticTools = NO_TOOLS) -> TurnCritic:
     kind = "vision" if card.vision else card.kind
     for critic in critic_types().values():
         if kind in critic.cards and critic.load is not None:
+            if complaint := tools.unused(critic, str(folder)):
+                raise UsageError(complaint)
             return critic.load(folder, card, tools)
     raise DataError(f"is a critic of the kind '{kind}', which is not installed", path=folder / CRITIC_CARD)
 

@@ -48,6 +48,8 @@ class CriticTools:
     judge_rounds: int | None = None
     prompt: Prompt | None = None
     """The text around the hidden information, of a critic without training."""
+    precision: Literal["float32", "bfloat16"] | None = None
+    """What a critic of log-ratios and its reference model compute in."""
 
     def unused(self, critic: "CriticType", spec: str) -> str | None:
         """A complaint about what was given that the critic has no use for."""
@@ -55,6 +57,8 @@ class CriticTools:
             return f"'{spec}' asks no language model; leave out --judge-prompt and --judge-rounds"
         if "prompt" not in critic.takes and self.prompt:
             return f"'{spec}' takes no prompt about the reference, only zero:hf:PATH does; leave out --critic-prompt"
+        if "precision" not in critic.takes and self.precision:
+            return f"'{spec}' has no precision to choose, only trained log-ratio critics have; leave out --precision"
         return None
 
 
@@ -75,7 +79,7 @@ class CriticType:
     load: Callable[[Path, CriticCard, CriticTools], TurnCritic] | None = None
     """Loads the critic from the folder of a trained one."""
     takes: tuple[str, ...] = ()
-    """Which tools it uses beside its models: `judge`, `prompt`."""
+    """Which tools it uses beside its models: `judge`, `prompt`, `precision`."""
     argument: Literal["model", "folder", "served folder"] | None = None
     """What stands after the colon, if it is something that can be looked for before the critic is opened."""
     needs_reference: bool = True

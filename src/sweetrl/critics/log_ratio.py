@@ -101,11 +101,13 @@ def _token_texts(tokenizer: Any, tokens: Sequence[int]) -> list[str]:
     return texts
 
 
-def load(folder: Path, card: CriticCard, _: CriticTools) -> LogRatioCritic:
-    """The critic in a folder, and the seed model that its card names."""
+def load(folder: Path, card: CriticCard, tools: CriticTools) -> LogRatioCritic:
+    """The critic in a folder, and the seed model that its card names, both in one precision."""
+    import torch
+
     from sweetrl.learning.networks import critic_name, load_network
 
-    model = load_network(str(folder))
+    model = load_network(str(folder), dtype=getattr(torch, tools.precision) if tools.precision else None)
     reading = trained_reading(folder, card)
     if card.reference is None:
         raise DataError("names no reference model to measure advantages against", path=folder / CRITIC_CARD)
@@ -132,4 +134,4 @@ def _described(model: Any) -> str:
     return f"{model.config.model_type}, {model.num_parameters():,} weights"
 
 
-CRITIC = CriticType(name="log-ratio", cards=("advantage",), load=load)
+CRITIC = CriticType(name="log-ratio", cards=("advantage",), load=load, takes=("precision",))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from sweetrl import critics
 from sweetrl.critics.critic_type import CriticTools, Picture
@@ -22,6 +23,8 @@ class Judging:
     rounds: int | None = None
     telling: str | Path | None = None
     """The prompt around the secret, of a critic `zero:`."""
+    precision: Literal["float32", "bfloat16"] | None = None
+    """What a trained critic computes in."""
 
     def tools(self, models: Models) -> CriticTools:
         """What critics are opened with; all that they open is closed with `models`."""
@@ -41,6 +44,7 @@ class Judging:
             judge_prompts=(read_prompt(self.comparing), read_prompt(self.grading)),
             judge_rounds=self.rounds,
             prompt=read_prompt(self.telling),
+            precision=self.precision,
         )
 
 

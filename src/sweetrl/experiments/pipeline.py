@@ -266,6 +266,7 @@ class _Pipeline:
             critic_prompt=chosen.critic_prompt,
             judge_prompt=chosen.judge_prompt,
             judge_rounds=chosen.judge_rounds,
+            precision=chosen.precision,
             concurrency=chosen.rank_concurrency,
         )
         given: dict[str, object] = {

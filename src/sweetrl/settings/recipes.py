@@ -9,6 +9,7 @@ from sweetrl.settings.stages import (
     RANK_CONCURRENCY,
     AgentSettings,
     CollaboratorSettings,
+    CriticPrecision,
     CriticPrompt,
     DrawSettings,
     JudgePrompt,
@@ -44,6 +45,7 @@ class CandidateSettings(RankedDrawSettings, frozen=True, kw_only=True):
     critic_prompt: CriticPrompt = None
     judge_prompt: JudgePrompt = None
     judge_rounds: JudgeRounds = None
+    precision: CriticPrecision = None
     critic_at: Name | None = None
     """Where vLLM serves the critic that the recipe trains, to rank through it: openai:MODEL@URL."""
     reference_at: Name | None = None
@@ -52,6 +54,8 @@ class CandidateSettings(RankedDrawSettings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if (self.critic_at is None) != (self.reference_at is None):
             raise ValueError("ranking through servers needs both critic_at and reference_at")
+        if self.critic_at is not None and self.precision is not None:
+            raise ValueError("the precision of critic_at is that of its server; leave out precision")
         if self.critic_at is not None and self.critic is not None:
             raise ValueError("critic_at serves the critic that the recipe trains; leave out critic")
 

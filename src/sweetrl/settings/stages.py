@@ -25,6 +25,13 @@ JudgeRounds = Annotated[
     Positive | None,
     derived("Rounds of a judge: each candidate is compared with twice as many others.", default="2"),
 ]
+CriticPrecision = Annotated[
+    Literal["float32", "bfloat16"] | None,
+    derived(
+        "Number format in which a trained critic and its reference model compute.",
+        default="float32 on a CPU, that of the files on a GPU",
+    ),
+]
 RankConcurrency = Annotated[Positive, harmless("The most turns that a critic is given at a time.")]
 Seed = Annotated[int, Setting("The same seed gives the same records.")]
 ShardOption = Annotated[
@@ -234,6 +241,7 @@ class CriticChoice(Section, frozen=True, kw_only=True):
         ),
     ]
     critic_prompt: CriticPrompt = None
+    precision: CriticPrecision = None
     concurrency: RankConcurrency = RANK_CONCURRENCY
 
 
@@ -264,6 +272,7 @@ class CreditSettings(Section, frozen=True, kw_only=True):
     ] = None
     success_at: Annotated[float, derived("From which outcome on a chat is a success.")] = 1.0
     critic_prompt: CriticPrompt = None
+    precision: CriticPrecision = None
     concurrency: RankConcurrency = RANK_CONCURRENCY
     seed: Annotated[int, derived("Seed of the folds in which a critic is learned.")] = 0
     shard: ShardOption = None

@@ -50,6 +50,8 @@ def credit_file(
     )
     if settings.shard is not None and settings.critic is None:
         raise UsageError("a critic that is learned reads all dialogues; leave out --shard or name a --critic")
+    if settings.precision is not None and settings.critic is None:
+        raise UsageError("--precision is that of a trained critic; leave it out or name a --critic")
     config = {"dialogues": fingerprint(path)}
     if known is not None:
         config["tasks"] = fingerprint_of_tasks(known.values())
@@ -57,7 +59,7 @@ def credit_file(
         return _learned(path, log, settings, output, config, reporter)
     found, left_out = log
     telling = None if settings.critic_prompt is None else Path(settings.critic_prompt)
-    judging = Judging(grading=judge_prompt, telling=telling)
+    judging = Judging(grading=judge_prompt, telling=telling, precision=settings.precision)
     tally = interrupts.run(_asked, path, found, settings, judging, output, config, reporter)
     stored = sorted(read_records(tally.path, TurnCredit), key=lambda each: (each.episode_id, each.turn))
     if settings.shard is not None:
@@ -103,6 +105,8 @@ async def _asked(
         if type_of(name).needs_reference:
             refuse_without_references(found, path, name)
         config = {**config, "critic": critic.name}
+        if settings.precision is not None:
+            config["precision"] = settings.precision
         with open_output(output, TurnCredit, "credit", config, reporter, part) as log:
             pairs = ((each.task, each.episode) for each in found)
             credited = credit_turns(

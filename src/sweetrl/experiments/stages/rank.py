@@ -8,6 +8,7 @@ from sweetrl.candidates.rank import rank_candidates
 from sweetrl.critics.opening import Judging, open_with_models
 from sweetrl.domains.dialogues import load_episodes
 from sweetrl.domains.sources import fingerprint_of_tasks, load_tasks
+from sweetrl.errors import UsageError
 from sweetrl.evaluation.credit import ranked_by_values
 from sweetrl.experiments.pipeline import VALUES
 from sweetrl.experiments.stages.filling import Tally, fill, fill_at_once, open_output, opened_models
@@ -27,6 +28,8 @@ def rank_file(
 ) -> Tally:
     """Add the ranked candidates that the file `output` lacks."""
     if settings.critic.startswith(VALUES):
+        if settings.precision is not None:
+            raise UsageError("values have no precision to choose; leave out --precision")
         values = Path(settings.critic.removeprefix(VALUES))
         return _rank_by_values(values, output, reporter, settings.shard)
     return interrupts.run(_rank, settings, source, episodes, candidates, output, reporter)
@@ -54,7 +57,10 @@ async def _rank(
     drawn = sorted(read_records(candidates, CandidateSet), key=lambda each: each.id)
     part = part_of((each.id for each in drawn if each.failure is None), settings.shard)
     judging = Judging(
-        comparing=settings.judge_prompt, rounds=settings.judge_rounds, telling=settings.critic_prompt
+        comparing=settings.judge_prompt,
+        rounds=settings.judge_rounds,
+        telling=settings.critic_prompt,
+        precision=settings.precision,
     )
     tally = Tally(output, "turns")
     async with opened_models(tally) as models:
@@ -65,6 +71,8 @@ async def _rank(
             "tasks": fingerprint_of_tasks(tasks.values()),
             "critic": critic.name,
         }
+        if settings.precision is not None:
+            config["precision"] = settings.precision
         with open_output(output, CandidateSet, "rank", config, reporter, part) as log:
             ranked = rank_candidates(
                 drawn, stored, tasks, critic, concurrency=settings.concurrency, skip=log.skips
