@@ -108,7 +108,12 @@ from sweetrl.experiments import warm_workers
 warm_workers.STACK = "endless_import"
 warm_workers.start(run, [], log=Path(sys.argv[1]), variables={"PYTHONPATH": sys.argv[2]})
 """
-ENDLESS = "import os, time; from pathlib import Path; Path(__file__ + '.pid').write_text(str(os.getpid())); time.sleep(600)"
+ENDLESS = """
+import os, time
+from pathlib import Path
+Path(__file__ + ".pid").write_text(str(os.getpid()))
+time.sleep(600)
+"""
 
 
 @pytest.mark.parametrize("by_terminal", [True, False])
