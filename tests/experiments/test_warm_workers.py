@@ -100,6 +100,41 @@ def test_a_killed_run_takes_its_forks_with_it(tmp_path: Path, silent: str) -> No
     until(lambda: not fork.exists())
 
 
+LOADING = """
+import sys
+from pathlib import Path
+from sweetrl.cli.main import run
+from sweetrl.experiments import warm_workers
+warm_workers.STACK = "endless_import"
+warm_workers.start(run, [], log=Path(sys.argv[1]), variables={"PYTHONPATH": sys.argv[2]})
+"""
+ENDLESS = """
+import os, time
+from pathlib import Path
+Path(__file__ + ".pid").write_text(str(os.getpid()))
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("by_terminal", [True, False])
+def test_a_warm_process_that_still_loads_ends_with_the_run(tmp_path: Path, by_terminal: bool) -> None:
+    module = tmp_path / "endless_import.py"
+    module.write_text(ENDLESS)
+    words = [sys.executable, "-c", LOADING, str(tmp_path / "log"), str(tmp_path)]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True) as parent:
+        pid = tmp_path / "endless_import.py.pid"
+        until(lambda: pid.exists() and pid.read_text() != "")
+        loading = Path(f"/proc/{pid.read_text()}")
+        if by_terminal:
+            os.kill(int(loading.name), signal.SIGINT)  # Ctrl-C in a terminal reaches both
+        else:
+            parent.kill()
+        until(lambda: not loading.exists() or "(zombie)" in (loading / "status").read_text())
+        parent.kill()
+        assert parent.stderr is not None
+        assert "KeyboardInterrupt" not in parent.stderr.read()
+
+
 def test_where_there_is_a_gpu_nothing_is_forked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(warm_workers, "DRIVERS", ())
     possible = warm_workers.is_possible()

@@ -18,6 +18,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
 
+FORK_SERVER = "sweetrl.experiments.fork_server"
+"""The module that lets the process that is forked end at once while it loads."""
 STACK = "sweetrl.learning.preloaded"
 """The module that imports it all."""
 Command = Callable[[Sequence[str]], int]
@@ -64,7 +66,7 @@ def start(
     threads they may use when they are loaded.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([STACK])
+    context.set_forkserver_preload([FORK_SERVER, STACK])
     process = context.Process(target=_run, args=(command, list(arguments), log, dict(variables)))
     try:
         with environment(variables):
@@ -77,6 +79,8 @@ def start(
 def _run(command: Command, arguments: list[str], log: Path, variables: dict[str, str]) -> None:
     """What the fork does."""
     _die_with_the_run()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as in any process of Python's
     os.environ.update(variables)
     with log.open("ab") as said:
         os.dup2(said.fileno(), 1)
