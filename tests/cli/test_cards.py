@@ -8,7 +8,7 @@ import pytest
 from cli.stored_run import COMMANDS, command, write_run, written_by
 from sweetrl.records import read_card, shard_path
 from sweetrl.settings import settings_fields
-from sweetrl.settings.schema import Field
+from sweetrl.settings.schema import Field, Record
 from sweetrl.settings.words import STAGES
 
 ELSEWHERE = {
@@ -20,6 +20,7 @@ ELSEWHERE = {
     "margin": "of pairs: takes another rule",
     "single_turn": "contradicts a collaborator",
     "critic": "is the point of `rank`",
+    "precision": "takes a trained critic",
 }
 """Settings that mean nothing to this small run, and why; their own tests change them."""
 BESIDE = {"best_of": ("--critic", "scripted:overlap"), "max_cost": ("--price-agent", "1/1")}
@@ -86,4 +87,4 @@ def test_a_card_tells_what_changes_results_and_nothing_else(
     before = config(sweetrl, small, name, f"{name}-as-it-is")
     words = (*changed(name, field, small), *BESIDE.get(field.name, ()))
     after = config(sweetrl, small, name, f"{name}-{field.name}", *words)
-    assert (before != after) == field.setting.changes_results
+    assert (before != after) == (field.setting.record is not Record.NOTHING)

@@ -241,7 +241,7 @@ def test_a_judge_needs_no_reference_and_no_outcome(sweetrl: Sweetrl, tmp_path: P
         ((CHECKOUT / "README.md",), "not a file of JSON; expected lines such as"),
         ((EXAMPLE, "--learn", "--critic", "length"), "leave out --learn or --critic length"),
         ((EXAMPLE, "--critic", "zero:mini"), "has no reference, which the critic zero:mini needs"),
-        ((EXAMPLE, "--learn", "--outcome-field", "csat"), 'no dialogue has an outcome: the field "csat"'),
+        ((EXAMPLE, "--learn", "--outcome-field", "csat"), 'no dialogue has an outcome (a field "csat"'),
         ((EXAMPLE, "--learn", "--success-at", "2"), "0 successes and 30 failures; learning needs 5 of each"),
         ((EXAMPLE, "--learn", "--model", "openai:gpt"), "hidden states need the model itself"),
         ((EXAMPLE, "--learn", "--model", "hf:./no/such/folder"), "./no/such/folder: no such folder"),
