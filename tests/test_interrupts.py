@@ -3,10 +3,12 @@
 import asyncio
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -388,3 +390,18 @@ def test_a_terminal_interrupts_the_browser_too_and_open_dialogues_are_finished_a
     endings = {episode.ending for episode in read_records(written, Episode)}
     assert Ending.FAILED not in endings, said
     assert said.endswith("dialogues are left; rerun the same command to resume\n")
+
+
+def test_a_wait_for_input_outlasts_signals_that_end_nothing():
+    ours, theirs = os.pipe()
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        with os.fdopen(ours) as file:
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+            threading.Timer(0.4, os.write, (theirs, b"a line\n")).start()
+            interrupts.wait_for(file)
+            assert select.select([file], [], [], 0)[0]
+            assert file.readline() == "a line\n"
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        os.close(theirs)

@@ -14,12 +14,13 @@ The exit code is always 130, and one line says how to resume.
 import atexit
 import contextlib
 import os
+import select
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -208,17 +209,38 @@ def run(
 @contextlib.contextmanager
 def _woken(loop: "AbstractEventLoop") -> Iterator[None]:
     """In this block any signal wakes the loop: one that comes as the loop goes to sleep would be seen hours later."""
+    with _signals() as signals:
+        if signals is None:
+            yield
+            return
+        loop.add_reader(signals, signals.recv, 4096)
+        try:
+            yield
+        finally:
+            loop.remove_reader(signals)
+
+
+def wait_for(file: TextIO) -> None:
+    """Wait until there is something to read; a Ctrl-C that comes as the wait begins ends it, too."""
+    with _signals() as signals:
+        if signals is None:
+            return
+        while file.fileno() not in select.select([file.fileno(), signals.fileno()], [], [])[0]:
+            signals.recv(4096)
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[socket.socket | None]:
+    """A socket that gets a byte for each signal; None outside the main thread, which alone may ask for it."""
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield None
         return
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.settimeout(0)
         theirs.settimeout(0)
-        loop.add_reader(ours, ours.recv, 4096)
         before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
         try:
-            yield
+            yield ours
         finally:
             signal.set_wakeup_fd(before)
-            loop.remove_reader(ours)

@@ -274,6 +274,8 @@ def _terminal() -> Terminal:
 def _read_line() -> str:
     # The event loop waits for the line too and could not be told to cancel it.
     with interrupts.raised():
+        if sys.stdin.isatty():
+            interrupts.wait_for(sys.stdin)
         return sys.stdin.readline()
 
 
