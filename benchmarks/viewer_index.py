@@ -1,8 +1,8 @@
 """How fast runs are indexed for `sweetrl view`, and how fast its pages and searches are afterwards.
 
-Generates a run (dialogues, verdicts, credit of every turn), indexes it in a process of its own, then asks the
-index for pages and searches. Speeds are per second of CPU time of one core. Writes
-benchmarks/results/viewer_index.json.
+Generates a run (dialogues, verdicts, credit of every turn), indexes it in a process of its own, asks the index for
+pages and searches, and then a real server for each kind of page, whose peak memory counts. Speeds are per second of
+CPU time of one core. Writes benchmarks/results/viewer_index.json.
 """
 
 import argparse
@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 import msgspec
 
@@ -163,6 +165,32 @@ def questions(index: Path) -> dict[str, float]:
     return {name: milliseconds(lambda query=query: ask(query)) for name, query in asked.items()}  # type: ignore[misc]
 
 
+def serving_peak(folder: Path, index: Path) -> float:
+    """Megabytes that a server has taken at most when it has read an index and shown each kind of page."""
+    command = [sys.executable, "-m", "sweetrl", "view", str(folder), "--index", str(index)]
+    command += ["--port", "0", "--no-browser", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            base, _, token = json.loads(server.stdout.readline())["address"].partition("?token=")
+
+            def get(path: str) -> bytes:
+                request = Request(base + path, headers={"Authorization": f"Bearer {token}"})
+                with urlopen(request) as answer:
+                    content: bytes = answer.read()
+                return content
+
+            row = json.loads(get("api/dialogues"))["dialogues"][0]
+            dialogue = f"of={quote(str(row['run']))}&id={quote(row['id'])}"
+            shown = (f"dialogue?{dialogue}", f"dialogue?{dialogue}&hidden=1", "metrics")
+            for path in ("", "?q=b", "?sort=hurt", *shown):
+                get(path)
+            status = Path(f"/proc/{server.pid}/status").read_text()
+        finally:
+            server.terminate()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def measure(count: int, turns: int, kept: Path | None) -> dict[str, Any]:
     """Everything about a run of one size; one that is `kept` is made once."""
     with tempfile.TemporaryDirectory() as place:
@@ -184,6 +212,7 @@ def measure(count: int, turns: int, kept: Path | None) -> dict[str, Any]:
             "episodes_per_second_with_verdicts_and_credit": round(count / everything["cpu_seconds"]),
             "peak_mb": round(everything["peak_mb"], 1),
             "milliseconds": questions(index),
+            "serving_peak_mb": round(serving_peak(folder, index), 1),
         }
 
 

@@ -11,6 +11,10 @@ from sweetrl.learning.settings import Precision, TrainingSettings
 
 NEVER = 1 << 40
 """More steps than any run has."""
+TRACKERS = ("tensorboard", "wandb", "mlflow", "trackio")
+"""What a run may log to beside its own log: the names of options, of packages, and of callbacks of `transformers`."""
+PROJECT = "sweetrl"
+"""What trackers file the runs under, unless their own variables say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class RunOptions:
     log_every: int = 1
     """Steps between lines of the log."""
     reports: tuple[str, ...] = ()
-    """`tensorboard`, `wandb`."""
+    """Some of `TRACKERS`."""
     monitor: int = 8
     """Moments at which KL to the base model, turn length and held-out loss are measured; 0 for none."""
     shard: bool = False
@@ -72,6 +76,8 @@ def training_arguments(
         logging_steps=run_options.log_every,
         logging_nan_inf_filter=False,
         report_to=list(run_options.reports) or "none",
+        project=PROJECT,
+        run_name=folder.path.resolve().name,
         disable_tqdm=True,
         log_level="error",
         log_level_replica="error",

@@ -24,7 +24,7 @@ from sweetrl.learning.algorithms import default_settings
 from sweetrl.learning.checkpoints import REFERENCES, RunFolder, TrainingCard, training_versions
 from sweetrl.learning.encodings import Picture, open_encoding
 from sweetrl.learning.loading import default_precision, longest_context
-from sweetrl.learning.run_options import NEVER, Progress, RunOptions
+from sweetrl.learning.run_options import NEVER, TRACKERS, Progress, RunOptions
 from sweetrl.learning.settings import TRAINING_NAMES, LoraSettings, TrainingSettings
 from sweetrl.learning.trainer import train as train_model
 from sweetrl.models.local.network import no_progress_bars
@@ -205,7 +205,7 @@ class _Run:
 
     def _run_options(self, output: Path, observe: Observe) -> RunOptions:
         run, minutes = self.run, self.chosen["save_minutes"]
-        reports = [name for name in ("tensorboard", "wandb") if getattr(run, name)]
+        reports = [name for name in TRACKERS if getattr(run, name)]
         for name in reports:
             if importlib.util.find_spec(name) is None:
                 raise UsageError(f"--{name} needs the package {name}: pip install {name}")

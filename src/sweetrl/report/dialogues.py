@@ -9,7 +9,7 @@ from sweetrl.domains.registry import domain_of_scorer, labels_of_scorer
 from sweetrl.report.charts import swatch
 from sweetrl.report.contents import Example, ReportContents
 from sweetrl.report.credit import CreditScale, credit_bar, credit_key, token_credit
-from sweetrl.report.markup import Markup, cut, element, excerpt, join
+from sweetrl.report.markup import Markup, counted, cut, element, excerpt, join
 from sweetrl.report.messages import code_block, cut_note, is_prose, message, pieces
 from sweetrl.report.pictures import PictureBudget
 from sweetrl.report.scales import amount
@@ -203,7 +203,7 @@ def failure_text(failure: Failure) -> str:
 
 def _heading(example: Example, setting: Setting) -> Markup:
     episode = example.episode
-    count = f"{len(episode.turns)} {'turn' if len(episode.turns) == 1 else 'turns'}"
+    count = counted(len(episode.turns), "turn")
     return element(
         "summary",
         setting.swatch(example),

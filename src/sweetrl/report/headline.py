@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sweetrl.domains.registry import domain_of_scorer, labels_of_scorer
 from sweetrl.report.contents import MEASURES, Comparison, Measure, Method, TaskScore
+from sweetrl.report.markup import counted
 from sweetrl.report.scales import estimate_of
 
 
@@ -76,7 +77,7 @@ def _amount(value: float, measure: Measure) -> str:
 
 def _what(method: Method, measure: Measure, *, unseen: bool) -> str:
     count = len(method.tasks)
-    tasks = "tasks it has never seen" if unseen else f"{count:,} {'task' if count == 1 else 'tasks'}"
+    tasks = "tasks it has never seen" if unseen else counted(count, "task")
     return f" of {tasks}" if measure is MEASURES[0] else f" {measure.label} on {tasks}"
 
 

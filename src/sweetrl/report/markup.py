@@ -80,6 +80,11 @@ def cut(value: str, limit: int = CUT) -> tuple[str, int]:
     return value[:limit], len(value) - limit
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 turn`, `2 turns`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def excerpt(value: str, limit: int) -> str:
     """One line of at most `limit` characters."""
     line = " ".join(value[: 4 * limit].split())

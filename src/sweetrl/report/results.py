@@ -16,7 +16,7 @@ from sweetrl.report.contents import (
     Training,
     unknown_measure,
 )
-from sweetrl.report.markup import Markup, element, join
+from sweetrl.report.markup import Markup, counted, element, join
 from sweetrl.report.scales import Estimate, amount, estimate_of, interval
 from sweetrl.report.tables import grid, scrolling
 
@@ -158,7 +158,7 @@ def _row(colour: int, method: Method, measures: Sequence[Measure]) -> Markup:
 
 def _count_cell(method: Method) -> Markup:
     """Dialogues, and on how many tasks: two columns would not fit beside those of a benchmark with hidden facts."""
-    tasks = f"{len(method.tasks):,} {'task' if len(method.tasks) == 1 else 'tasks'}"
+    tasks = counted(len(method.tasks), "task")
     return element("td", f"{method.dialogues:,}", element("span", tasks, class_="basis"))
 
 

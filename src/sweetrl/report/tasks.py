@@ -7,7 +7,7 @@ from sweetrl.report.charts import swatch
 from sweetrl.report.contents import Example, Method, ReportContents, TaskScore
 from sweetrl.report.dialogues import Setting, anchor, brief
 from sweetrl.report.headline import by_success, reward_measure, value_of
-from sweetrl.report.markup import Markup, element, excerpt, join
+from sweetrl.report.markup import Markup, counted, element, excerpt, join
 from sweetrl.report.results import groups
 from sweetrl.report.scales import amount
 from sweetrl.report.tables import grid
@@ -126,12 +126,11 @@ class _Tasks:
 
         search = element("input", type="search", data_role="search", placeholder="id or words of the request")
         choices = (choice("better", "Better with"), choice("worse", "than with"))
-        tasks = f"{count} {'task' if count == 1 else 'tasks'}"
         return element(
             "div",
             *(choices if len(self._members) > 1 else ()),
             element("label", "Search ", search),
-            element("output", tasks, data_role="count", aria_live="polite"),
+            element("output", counted(count, "task"), data_role="count", aria_live="polite"),
             class_="controls",
             data_list=self._identity,
         )

@@ -102,6 +102,8 @@ class TrainRunSettings(Section, frozen=True, kw_only=True):
     ] = 8
     tensorboard: Annotated[bool, Setting("Log for TensorBoard too.", Record.NOTHING)] = False
     wandb: Annotated[bool, Setting("Log to Weights & Biases too.", Record.NOTHING)] = False
+    mlflow: Annotated[bool, Setting("Log to MLflow too.", Record.NOTHING)] = False
+    trackio: Annotated[bool, Setting("Log to trackio too.", Record.NOTHING)] = False
 
 
 class CriticNumbers(TrainNumbers, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sweetrl.report.charts import advantage_bar
 from sweetrl.report.dialogues import fold
-from sweetrl.report.markup import Markup, element, excerpt, join
+from sweetrl.report.markup import Markup, counted, element, excerpt, join
 from sweetrl.report.messages import message
 from sweetrl.types import CandidateSet, Turn, TurnValues
 
@@ -95,5 +95,4 @@ def _advantage(advantage: float, scale: float) -> Markup:
 def _value(candidate: _Candidate) -> Markup | None:
     if candidate.value is None:
         return None
-    times = "replay" if candidate.replays == 1 else "replays"
-    return element("span", f"value {candidate.value:.2f} in {candidate.replays} {times}")
+    return element("span", f"value {candidate.value:.2f} in {counted(candidate.replays, 'replay')}")

@@ -12,7 +12,7 @@ from sweetrl.report.dialogues import (
     outcome,
     verdict_details,
 )
-from sweetrl.report.markup import Markup, element, excerpt, join
+from sweetrl.report.markup import Markup, counted, element, excerpt, join
 from sweetrl.report.messages import message
 from sweetrl.types import Annotation, CandidateSet, Outcome, TurnValues, Verdict
 from sweetrl.viewer.dialogues import Dialogue
@@ -71,7 +71,7 @@ def _path(around: Around) -> Markup:
 
 def _heading(dialogue: Dialogue, around: Around) -> Markup:
     episode = dialogue.episode
-    count = f"{len(episode.turns)} {'turn' if len(episode.turns) == 1 else 'turns'}"
+    count = counted(len(episode.turns), "turn")
     facts = [count, episode.ending.replace("_", " "), f"agent {episode.agent}", f"seed {episode.seed}"]
     return element(
         "div",
@@ -259,4 +259,4 @@ def _others(dialogue: Dialogue, around: Around) -> Markup | None:
 
 def _earned(row: Row) -> str:
     score = "unscored" if row.reward is None else "✓ success" if row.success else f"✗ reward {row.reward:.2f}"
-    return f"{score}, {row.turns} turns"
+    return f"{score}, {counted(row.turns, 'turn')}"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from sweetrl.report.charts import advantage_bar, colour_class
-from sweetrl.report.markup import Markup, element, excerpt
+from sweetrl.report.markup import Markup, counted, element, excerpt
 from sweetrl.report.scales import amount
 from sweetrl.viewer.pages.frame import address, choice, page
 from sweetrl.viewer.queries import DEFECTS, OUTCOMES, PAGE, SORTS, Query, Row, RunRow
@@ -113,10 +113,9 @@ def _number(name: str, value: int | None, label: str) -> Markup:
 def _counted(query: Query, rows: Sequence[Row], total: int) -> Markup:
     first = query.page * PAGE
     span = f"{first + 1:,}–{first + len(rows):,} of " if total > len(rows) and rows else ""
-    what = "dialogue" if total == 1 else "dialogues"
     reset = element("a", "clear filters", href="/") if query != Query(page=query.page) else None
     about = element("span", "on task ", element("code", excerpt(query.task, 60))) if query.task else None
-    return element("p", element("output", f"{span}{total:,} {what}"), about, reset, class_="counted")
+    return element("p", element("output", span + counted(total, "dialogue")), about, reset, class_="counted")
 
 
 def _pager(query: Query, total: int) -> Markup | None:
@@ -169,7 +168,7 @@ def _row(row: Row, number: int, query: Query, colours: Mapping[str, int], scale:
             ),
             element(
                 "span",
-                element("span", f"{row.turns} {'turn' if row.turns == 1 else 'turns'}"),
+                element("span", counted(row.turns, "turn")),
                 element("span", row.ending.replace("_", " ")),
                 *(element("span", each, class_="defect") for each in row.defects),
                 class_="facts",
