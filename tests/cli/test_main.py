@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -104,6 +105,23 @@ def test_the_module_is_the_same_command():
         [sys.executable, "-m", "sweetrl", "--version"], capture_output=True, text=True, check=True
     )
     assert ran.stdout == f"sweetrl {version('sweetrl')}\n"
+
+
+POLICY = """
+import atexit, os
+from sweetrl.cli import main
+atexit.register(lambda: print(os.environ["OMP_WAIT_POLICY"]))
+main.main()
+"""
+
+
+@pytest.mark.parametrize(("chosen", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_threads_do_not_wait_in_a_busy_loop_unless_the_user_wants_it(chosen, policy):
+    known = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | chosen
+    ran = subprocess.run(
+        [sys.executable, "-c", POLICY, "--version"], env=known, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines()[-1] == policy
 
 
 FLOOD = """

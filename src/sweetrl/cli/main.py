@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def main() -> NoReturn:
     """Run the command line of this process."""
     interrupts.listen()
+    # By default the threads of PyTorch wait in a busy loop: beside other programs that took ten times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     sys.exit(run(sys.argv[1:]))
 
 
