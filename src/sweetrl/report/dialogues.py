@@ -250,7 +250,7 @@ def agent_turn(
             "div",
             None if in_place else message(turn.said or "(nothing)"),
             fold("raw output, with the thought", message(thought)) if thought else None,
-            _shading(tokens, in_place=in_place) if tokens else None,
+            _shading(tokens, turn.output, in_place=in_place) if tokens else None,
             *more,
             class_="bubble",
         ),
@@ -259,8 +259,8 @@ def agent_turn(
     )
 
 
-def _shading(tokens: Sequence[TokenCredit], *, in_place: bool) -> Markup:
-    shown = token_credit(tokens)
+def _shading(tokens: Sequence[TokenCredit], output: str, *, in_place: bool) -> Markup:
+    shown = token_credit(tokens, output)
     return shown if in_place else fold("advantage, word by word", shown)
 
 

@@ -164,6 +164,10 @@ class Reader:
         )
         return [RunRow(*row) for row in rows]
 
+    def folders(self) -> list[Path]:
+        """Where the dialogues of the runs are."""
+        return [Path(run.folder) for run in self.runs()]
+
     def endings(self) -> list[str]:
         """Those that occur."""
         return [ending for (ending,) in self._remembered("SELECT DISTINCT ending FROM episodes ORDER BY 1")]

@@ -193,7 +193,7 @@ def outcome_parts(dialogue: Dialogue, hidden: Hidden | None, *, show_hidden: boo
     """The answer and what it earned."""
     verdict = dialogue.verdict
     return [
-        answer_section(dialogue, domain_for(hidden, verdict), hidden),
+        answer_section(dialogue, domain_for(hidden, verdict), hidden, show_hidden=show_hidden),
         None if verdict is None else _scored(verdict, show_hidden=show_hidden),
     ]
 
@@ -204,9 +204,9 @@ def hidden_part(hidden: Hidden | None) -> Markup:
         return hidden_section(hidden)
     return element(
         "p",
-        "The tasks of this run are not known, so that only the hidden tests can be shown. Start the viewer with "
-        "--tasks.",
-        class_="note",
+        "The task of this dialogue was not found, so its reference is not shown. Start the viewer with --tasks, and "
+        "name the file or generator that the run was given.",
+        class_="warning",
     )
 
 
