@@ -50,7 +50,9 @@ def test_a_file_of_no_folder_of_dialogues_belongs_to_those_named_before_it(
     for name in ("a", "b"):
         write_records(tmp_path / name / f"{name}.jsonl", [episode(name)])
         write_records(tmp_path / "apart" / f"of-{name}.jsonl", credit(name, [0.5]))
-    words = [str(tmp_path / each) for each in ("a/a.jsonl", "apart/of-a.jsonl", "b/b.jsonl", "apart/of-b.jsonl")]
+    words = [
+        str(tmp_path / each) for each in ("a/a.jsonl", "apart/of-a.jsonl", "b/b.jsonl", "apart/of-b.jsonl")
+    ]
     runs = found(*words)
     assert runs["of-a.jsonl"][1] == runs["a.jsonl"][1] == "a/a"
     assert runs["of-b.jsonl"][1] == runs["b.jsonl"][1] == "b/b"

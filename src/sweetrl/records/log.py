@@ -219,9 +219,7 @@ def open_locked(path: Path) -> int:
     return descriptor
 
 
-def _fresh_card(
-    command: str, config: Mapping[str, Any], source: str | None, shard: Shard | None
-) -> RunCard:
+def _fresh_card(command: str, config: Mapping[str, Any], source: str | None, shard: Shard | None) -> RunCard:
     return RunCard(
         command=command,
         # Through JSON once, so that what is compared later is what was stored (tuples are lists there).

@@ -19,11 +19,17 @@ SHOWN = 0.0005
 """An advantage that is smaller is shown as zero."""
 
 
-def credit_key(credited: Iterable[TurnCredit]) -> Markup | None:
-    """What the bars beside the turns mean; None where there are none."""
+def credit_key(
+    credited: Sequence[TurnCredit], *, whose: str = "its dialogue", shaded: bool = False
+) -> Markup | None:
+    """What the bars beside the turns mean, up to the strongest turn of `whose`; None where there are none.
+
+    `shaded` explains the ground of words, too.
+    """
     critics = sorted({each.critic for each in credited})
     if not critics:
         return None
+    words = " Words are shaded by what each contributed." if any(each.tokens for each in credited) else ""
     return element(
         "p",
         "Advantage of a turn, by ",
@@ -32,7 +38,9 @@ def credit_key(credited: Iterable[TurnCredit]) -> Markup | None:
         element("span", class_="swatch minus", aria_hidden="true"),
         "led astray ",
         element("span", class_="swatch plus", aria_hidden="true"),
-        "brought it closer to what was wanted. The longest bar is the strongest turn of its dialogue.",
+        "brought it closer to what was wanted. ",
+        f"The longest bar is the strongest turn of {whose}.",
+        words if shaded else None,
         class_="note credit-key",
     )
 

@@ -116,6 +116,9 @@ def _pages(dialogue: Dialogue, *, reference: bool) -> Markup | None:
         [
             element("div", wanted, answer, class_="gallery pair"),
             element("h3", "One over the other"),
+            element(
+                "p", "Left of the handle is the wanted page, right of it the answer.", class_="note one-over"
+            ),
             _slider(dialogue, shots.reference, shots.answer),
         ]
     )
