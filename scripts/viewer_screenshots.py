@@ -41,7 +41,7 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_browser())
         with viewer(options.run, options.pages) as (address, rows):
-            take(browser, address, rows, options.output)
+            take(browser, address, rows, options.run.name, options.pages.name, options.output)
         with tempfile.TemporaryDirectory() as folder, game(Path(folder)) as address:
             play(browser, address, options.output / "play-debrief.png")
         browser.close()
@@ -78,18 +78,22 @@ def serving(*words: str) -> Iterator[subprocess.Popen[str]]:
     """A command that serves until the block ends."""
     command = [sys.executable, "-m", "sweetrl", *words, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
-        yield process
-        process.terminate()
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
-def take(browser: Browser, address: str, rows: Callable[..., list[Row]], folder: Path) -> None:
-    """A picture of each page of the viewer."""
+def take(
+    browser: Browser, address: str, rows: Callable[..., list[Row]], run: str, pages: str, folder: Path
+) -> None:
+    """A picture of each page of the viewer; `run` and `pages` are the titles of the runs."""
     start = f"http://{urlsplit(address).netloc}"
     worst = next(row for row in rows(sort="hurt") if 4 <= row["turns"] <= 6)
-    branched = next(row for row in rows(sort="best") if row["run"].endswith("seed-0"))
-    page_row = next(row for row in rows(sort="best") if (row["scorer"] or "").startswith("frontend"))
-    first, second = rows(task=worst["task"])[:2]
-    both = {"left": first["run"], "id": first["id"], "right": second["run"], "other": second["id"]}
+    branched = next(row for row in rows(sort="best", run=f"{run}/seed-0") if row["id"].endswith("#0"))
+    page_row = rows(sort="best", run=pages)[0]
+    other = next(row for row in rows(sort="best", task=worst["task"]) if row["run"] != worst["run"])
+    both = {"left": worst["run"], "id": worst["id"], "right": other["run"], "other": other["id"]}
 
     def dialogue(row: Row, **more: object) -> str:
         return f"/dialogue?{urlencode({'of': row['run'], 'id': row['id'], **more})}"
@@ -100,7 +104,7 @@ def take(browser: Browser, address: str, rows: Callable[..., list[Row]], folder:
     def agents_page(page: Page) -> None:
         page.locator(".answer details", has=page.locator("iframe")).locator("summary").click()
         page.locator(".agents-page").scroll_into_view_if_needed()
-        page.wait_for_load_state("networkidle")
+        page.frame_locator(".agents-page").locator("body *").first.wait_for()
 
     def at(selector: str) -> Callable[[Page], None]:
         return lambda page: page.locator(selector).first.evaluate("each => each.scrollIntoView()")
@@ -128,8 +132,11 @@ def take(browser: Browser, address: str, rows: Callable[..., list[Row]], folder:
 
 def tab(browser: Browser, address: str, width: int, height: int, *, dark: bool = False) -> Page:
     """A tab that has the cookie of the server."""
-    scheme = "dark" if dark else "light"
-    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = browser.new_page(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if dark else "light",
+        reduced_motion="reduce",
+    )
     page.goto(address)
     return page
 
