@@ -41,7 +41,7 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         node = Node(tag, dict(attrs))
         self.open[-1].children.append(node)
-        if tag not in ("meta", "img", "input", "br"):
+        if tag not in ("meta", "link", "img", "input", "br"):
             self.open.append(node)
 
     def handle_endtag(self, tag: str) -> None:

@@ -123,7 +123,10 @@ def test_a_domain_says_what_its_reward_is_called_and_whether_it_is_a_share(grade
     assert "4.50" in table.text
     assert "✗ grade: 4.50" in page.text
     assert "An agent writes essays." in page.one("header").text
-    assert "grade: From 1 to 6." in page.text
+    meanings = page.one("dl", "meanings")
+    assert ("grade", "From 1 to 6.") in zip(
+        [each.text for each in meanings.all("dt")], [each.text for each in meanings.all("dd")], strict=True
+    )
 
 
 def test_a_reward_of_the_usual_name_is_in_per_cent_only_if_it_is_a_share(monkeypatch):

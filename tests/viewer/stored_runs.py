@@ -133,7 +133,10 @@ def served(
         made.extend()
         reader = Reader(index)
         viewer = Viewer(
-            reader, Secrets(tasks, [each.root for each in given]), Metrics(reader, given), "tester"
+            reader,
+            Secrets(tasks, [each.root for each in given], reader.folders),
+            Metrics(reader, given),
+            "tester",
         )
         app = viewer.application(hosts=frozenset({"localhost"}), token=token, once=once)
         config = uvicorn.Config(app, port=0, log_level="warning", lifespan="off", ws="none")

@@ -10,6 +10,7 @@ import sweetrl
 from conftest import CHECKOUT
 from report.samples import episode
 from sweetrl.domains import registry
+from sweetrl.experiments.stages.rollout import open_episodes
 from sweetrl.viewer.dialogues import find_dialogue
 from sweetrl.viewer.pages.dialogue import Around, dialogue_page
 from sweetrl.viewer.secrets import Secrets
@@ -39,3 +40,18 @@ def test_a_dialogue_of_another_domain_is_shown_with_its_secret(task: sweetrl.Tas
     assert hidden.parts[0].title.lower() in shown.lower()
     secret_word = hidden.reference.split()[-1].rstrip(";")
     assert secret_word not in dialogue_page(found, None, Around("/", "/")).replace(task.request, "")
+
+
+def test_what_was_hidden_in_a_plain_run_is_found_by_its_card(tmp_path: Path) -> None:
+    source = "mini-backend:test:2"
+    [first, _] = tasks = sweetrl.load_tasks(source)
+    held = [msgspec.structs.replace(episode(each.id), request=each.request) for each in tasks]
+    with open_episodes(tmp_path / "run", "rollout", {"seed": 0}, source) as log:
+        for each in held:
+            log.append(each.id, each)
+    with open_episodes(tmp_path / "run", "rollout", {"seed": 0}, f"elsewhere/{source}"):
+        pass  # the same tasks may come from elsewhere
+    reader = indexed(tmp_path)
+    hidden = Secrets((), [tmp_path], reader.folders).of(first.id)
+    assert hidden is not None
+    assert hidden.task == first

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from report.samples import credit, episode, png, verdict
+from sweetrl.domains.sources import load_tasks
 from sweetrl.errors import UsageError
 from sweetrl.types import Annotation
 from sweetrl.viewer import secrets
@@ -21,7 +22,7 @@ from sweetrl.viewer.annotations import append_annotation
 from sweetrl.viewer.queries import Query
 from sweetrl.viewer.secrets import Secrets
 from sweetrl.viewer.sources import parse_words
-from viewer.stored_runs import indexed, served, write_records, write_run, write_training
+from viewer.stored_runs import indexed, served, write_records, write_run, write_tasks, write_training
 
 DEEP = b"[" * 200_000
 EPISODE = msgspec.json.encode(episode("b"))
@@ -156,7 +157,31 @@ def test_nothing_is_fetched_because_a_run_says_so(
 def test_a_run_cannot_have_any_number_of_tasks_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "MOST_TASKS", 30)
     naming_tasks(*(f"mini-backend:test:999999999:{seed}" for seed in range(100)))(tmp_path)
-    assert len(Secrets((), [tmp_path])._tasks) == 30
+    kept = Secrets((), [tmp_path])
+    assert kept.of("no such task") is None
+    assert len(kept._tasks) == 30
+
+
+def test_a_card_names_tasks_and_is_itself_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: pytest.fail("the network was asked"))
+    os.mkfifo(tmp_path / "pipe.run.json")
+    (tmp_path / "deep.run.json").write_bytes(DEEP)
+    for number, source in enumerate(("hf://datasets/a/b/c.jsonl", "/etc/passwd", "mini-backend:test:3")):
+        (tmp_path / f"{number}.run.json").write_text(json.dumps({"source": source}))
+    task = next(iter(load_tasks("mini-backend:test:3").values()))
+    hidden = Secrets((), (), lambda: [tmp_path]).of(task.id)
+    assert hidden is not None
+    assert hidden.task == task
+    assert "root:" not in caplog.text
+
+
+def test_tasks_of_a_run_that_begins_later_are_found(tmp_path: Path) -> None:
+    kept = Secrets((), [tmp_path])
+    assert kept.of("a") is None
+    write_tasks(tmp_path / "tasks.jsonl", ["a"])
+    assert kept.of("a") is not None
 
 
 def test_a_mark_is_not_written_through_a_link_or_into_a_pipe(tmp_path: Path) -> None:

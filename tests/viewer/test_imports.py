@@ -106,6 +106,17 @@ def test_the_credit_of_a_log_is_shown_with_it(tmp_path: Path) -> None:
     assert shown(reader, row).credit == (judged,)
 
 
+@pytest.mark.parametrize(("name", "title"), [("ticket-10", "ticket-10"), (10, "10"), (None, "#0")])
+def test_a_chat_is_called_as_its_log_calls_it(tmp_path: Path, name: object, title: str) -> None:
+    (tmp_path / "log.jsonl").write_text(json.dumps({**CHAT, "id": name}) + "\n")
+    _, reader = opened(tmp_path, str(tmp_path / "log.jsonl"))
+    [row] = reader.rows(Query())
+    assert row.title.endswith(title)
+    assert shown(reader, row).title == row.title
+    if row.called:
+        assert reader.rows(Query(text=row.called)) == [row]
+
+
 def test_a_log_that_has_changed_is_read_again(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text(json.dumps(CHAT) + "\n")

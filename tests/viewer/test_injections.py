@@ -1,8 +1,7 @@
-"""Sixty attacks in every field that others fill: in a real browser none runs, and none leaves the page."""
+"""Attacks in every field that others fill: in a real browser none runs, none leaves the page or its own place in it."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -39,6 +38,7 @@ def write_hostile_run(folder: Path) -> Path:
             agent=name,
             answer=name,
             failure=Failure(name, name, name),
+            extra={"chat": {"id": name if number % 2 else 7}, "play": {"player": name, "consented": name}},
         )
         judged = msgspec.structs.replace(
             verdict(name, 0.5), scorer=name, checks=(Check(name, Outcome.WRONG, name),), failure=None
@@ -68,20 +68,30 @@ def write_hostile_run(folder: Path) -> Path:
 
 def unharmed(page: Page) -> None:
     page.mouse.move(300, 300)
-    state: Any = page.evaluate(
-        """() => [window.hit, document.querySelectorAll('main script, main iframe, main object, main base, main meta,'
-        + 'main style, main link, main img, main [style], main video, main template').length,
-        [...document.querySelectorAll('main *')].flatMap((each) => each.getAttributeNames())
-            .filter((name) => name.startsWith('on')).length,
-        [...document.querySelectorAll('main a, main form')].filter(
-            (each) => !(each.href ?? each.action).startsWith(location.origin)).length]"""
-    )
-    assert state == [None, 0, 0, 0]
+    assert page.evaluate(STATE) == [None, 0, 0, 0, False, True]
+
+
+STATE = r"""() => {
+    const main = document.getElementById('content'), inside = (selector) => [...main.querySelectorAll(selector)];
+    return [
+        window.hit,
+        inside('script, iframe, object, embed, base, meta, style, link, img, video, template, math, [style], [popover]')
+            .length,
+        inside('*').flatMap((each) => each.getAttributeNames()).filter((name) => name.startsWith('on')).length,
+        inside('a, form').filter((each) => !(each.href ?? each.action).startsWith(location.origin)).length,
+        /[\u001b\u009b\u202a-\u202e\u2066-\u2069]/.test(document.body.innerText + document.title),
+        document.documentElement.scrollWidth <= innerWidth,
+    ];
+}"""
+"""What an attack would change: what ran, what is there, where it leads, what deceives, whether the page fits."""
 
 
 @pytest.fixture(scope="module")
 def hostile_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = write_hostile_run(tmp_path_factory.mktemp("hostile") / "run")
+    name = "\u202e<img src=x onerror='window.hit=1'>\x1b[31m"
+    folder = write_hostile_run(tmp_path_factory.mktemp("hostile") / name)
+    with (folder / "credit.jsonl").open("ab") as file:
+        file.write(b"no record\n")  # so that pages show the path
     tasks = write_tasks(folder.parent / "tasks.jsonl", [each for each in ATTACKS if each.isascii()])
     label = "</option><script>hit()</script>"
     with served([f"{label}={folder}"], folder.parent / "index.sqlite", tasks=[str(tasks)]) as address:
@@ -102,6 +112,19 @@ def test_no_injection_runs_or_leaves_the_page(page: Page, hostile_site: str) -> 
     assert visited == len(ATTACKS)
     page.goto(f"{hostile_site}/metrics")
     unharmed(page)
+
+
+def test_no_injection_breaks_the_page_of_a_phone(page: Page, hostile_site: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for path in ("/?sort=hurt", "/?sort=hurt&page=1", "/metrics"):
+        page.goto(hostile_site + path)
+        unharmed(page)
+    page.goto(f"{hostile_site}/?sort=hurt")
+    for address in page.locator(".rows a").evaluate_all(
+        "links => links.slice(0, 12).map((link) => link.href)"
+    ):
+        page.goto(f"{address}&hidden=1", wait_until="domcontentloaded")
+        unharmed(page)
 
 
 def test_no_injection_in_an_address_runs(page: Page, site: str) -> None:

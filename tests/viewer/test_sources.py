@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from report.samples import episode, verdict
+from report.samples import credit, episode, verdict
 from sweetrl.errors import UsageError
 from sweetrl.viewer.sources import find_sources, parse_words
 from viewer.stored_runs import write_candidates, write_records, write_run
@@ -42,6 +42,22 @@ def test_files_in_different_folders_can_be_given_by_name(tmp_path: Path) -> None
     write_records(tmp_path / "two" / "scored.jsonl", [verdict("a", 1.0)])
     runs = found(str(tmp_path / "one" / "held.jsonl"), str(tmp_path / "two" / "scored.jsonl"))
     assert runs["scored.jsonl"][1] == runs["held.jsonl"][1]
+
+
+def test_a_file_of_no_folder_of_dialogues_belongs_to_those_named_before_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("a", "b"):
+        write_records(tmp_path / name / f"{name}.jsonl", [episode(name)])
+        write_records(tmp_path / "apart" / f"of-{name}.jsonl", credit(name, [0.5]))
+    words = [
+        str(tmp_path / each) for each in ("a/a.jsonl", "apart/of-a.jsonl", "b/b.jsonl", "apart/of-b.jsonl")
+    ]
+    runs = found(*words)
+    assert runs["of-a.jsonl"][1] == runs["a.jsonl"][1] == "a/a"
+    assert runs["of-b.jsonl"][1] == runs["b.jsonl"][1] == "b/b"
+    assert "of-a.jsonl" not in found(words[1], words[0], words[2])
+    assert "of-a.jsonl: left out; name it after the dialogues that it is about" in caplog.text
 
 
 def test_of_two_files_of_verdicts_the_usual_one_counts(tmp_path: Path) -> None:

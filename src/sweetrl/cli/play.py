@@ -180,7 +180,8 @@ async def _play(table: _Table, task_id: str | None) -> None:
     tasks = load_tasks(table.source)
     try:
         async with table.opened() as (models, session):
-            with open_episodes(table.output, "play", table.config(next(iter(tasks.values())))) as log:
+            config = table.config(next(iter(tasks.values())))
+            with open_episodes(table.output, "play", config, table.source) as log:
                 task, attempt = game.choose_task(tasks, task_id, log.has, table.source)
                 hold = _as_agent if table.seat is Seat.AGENT else _as_collaborator
                 episode, played = await hold(table, task, attempt, models, session)

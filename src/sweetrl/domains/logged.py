@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from sweetrl.domains.chat.logs import LOG, OUTCOMES
+from sweetrl.domains.chat.logs import LOG, OUTCOMES, name_in_log
 from sweetrl.domains.dialogues import distinct_episodes, published_verdict, read_dialogues
 from sweetrl.domains.registry import reference_text
 from sweetrl.errors import DataError, UsageError
@@ -76,7 +76,7 @@ def _pairs(
 
 def _label(episode: Episode, number: int) -> str:
     if LOG in episode.extra:
-        return str(episode.extra[LOG].get("id") or f"#{number}")
+        return name_in_log(episode.extra[LOG]) or f"#{number}"
     return episode.id
 
 

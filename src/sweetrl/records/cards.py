@@ -21,6 +21,8 @@ class RunCard(Struct, kw_only=True, forbid_unknown_fields=True):
     """The stage, for example `score`."""
     config: dict[str, Any]
     """Everything that shapes a record; a resumed run must have the same."""
+    source: str | UnsetType = UNSET
+    """Where the tasks came from, as the command was told; the same tasks may come from elsewhere."""
     versions: dict[str, str]
     started: str
     finished: str | None = None

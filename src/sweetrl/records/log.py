@@ -144,6 +144,7 @@ def open_log(
     *,
     command: str,
     config: Mapping[str, Any],
+    source: str | None = None,
     identity: Callable[[Record], str],
     settled: Callable[[Record], bool] = lambda _: True,
     mark: Callable[[Record], str] = lambda _: "",
@@ -160,7 +161,7 @@ def open_log(
     is_new = not path.exists()
     descriptor = open_locked(path)
     try:
-        card = _claim(path, descriptor, command, dict(config), part.shard)
+        card = _claim(path, descriptor, _fresh_card(command, config, source, part.shard))
         # Nothing is changed before everything has been read and found in order.
         ids, marks, redo = _take_stock(path, record_type, identity, settled, mark)
         torn = _torn_bytes(descriptor)
@@ -218,25 +219,32 @@ def open_locked(path: Path) -> int:
     return descriptor
 
 
-def _claim(path: Path, descriptor: int, command: str, config: dict[str, Any], shard: Shard | None) -> RunCard:
-    """The run card of this file: the old one if it says the same, a new one for a file without records."""
-    # Through JSON once, so that what is compared later is what was stored (tuples are lists there).
-    config = msgspec.json.decode(msgspec.json.encode(config))
+def _fresh_card(command: str, config: Mapping[str, Any], source: str | None, shard: Shard | None) -> RunCard:
+    return RunCard(
+        command=command,
+        # Through JSON once, so that what is compared later is what was stored (tuples are lists there).
+        config=msgspec.json.decode(msgspec.json.encode(config)),
+        source=source or UNSET,
+        versions=installed_versions(),
+        started=now(),
+        shard=shard or UNSET,
+    )
+
+
+def _claim(path: Path, descriptor: int, card: RunCard) -> RunCard:
+    """The run card of this file: the old one if it says the same, the fresh one for a file without records."""
     old = read_card(path) if card_path(path).exists() else None
     if os.fstat(descriptor).st_size:
         if old is None:
             raise UsageError(
-                f"{path}: exists and was not written by `sweetrl {command}`; choose another output with -o"
+                f"{path}: exists and was not written by `sweetrl {card.command}`; choose another output with -o"
             )
-        _refuse_mixing(path, old, command, config)
-        if old.shard != (shard or UNSET):
+        _refuse_mixing(path, old, card.command, card.config)
+        if old.shard != card.shard:
             raise ConfigError(
                 f"{path}: holds another part of a run than asked for; choose another output with -o"
             )
         return old
-    card = RunCard(
-        command=command, config=config, versions=installed_versions(), started=now(), shard=shard or UNSET
-    )
     write_card(path, card)
     return card
 

@@ -11,15 +11,25 @@ from sweetrl.types import TokenCredit, TurnCredit
 
 TOKENS = 400
 TOKEN_CHARACTERS = 80
+END = "⏎"
+"""Stands for what ends a turn, such as `<|im_end|>` and a line break."""
+ENDING_TOKENS = 4
+"""One more than chat templates put at the end of a turn."""
 SHOWN = 0.0005
 """An advantage that is smaller is shown as zero."""
 
 
-def credit_key(credited: Iterable[TurnCredit]) -> Markup | None:
-    """What the bars beside the turns mean; None where there are none."""
+def credit_key(
+    credited: Sequence[TurnCredit], *, whose: str = "its dialogue", shaded: bool = False
+) -> Markup | None:
+    """What the bars beside the turns mean, up to the strongest turn of `whose`; None where there are none.
+
+    `shaded` explains the ground of words, too.
+    """
     critics = sorted({each.critic for each in credited})
     if not critics:
         return None
+    words = " Words are shaded by what each contributed." if any(each.tokens for each in credited) else ""
     return element(
         "p",
         "Advantage of a turn, by ",
@@ -28,7 +38,9 @@ def credit_key(credited: Iterable[TurnCredit]) -> Markup | None:
         element("span", class_="swatch minus", aria_hidden="true"),
         "led astray ",
         element("span", class_="swatch plus", aria_hidden="true"),
-        "brought it closer to what was wanted. The longest bar is the strongest turn of its dialogue.",
+        "brought it closer to what was wanted. ",
+        f"The longest bar is the strongest turn of {whose}.",
+        words if shaded else None,
         class_="note credit-key",
     )
 
@@ -81,22 +93,41 @@ def credit_bar(credit: TurnCredit | None, scale: CreditScale) -> Markup | None:
     )
 
 
-def token_credit(tokens: Sequence[TokenCredit]) -> Markup:
-    """The words on a ground that says what each contributed."""
-    shown = tokens[:TOKENS]
-    strongest = max((abs(each.advantage) for each in shown if math.isfinite(each.advantage)), default=0.0)
-    spans = [
-        element(
-            "span",
-            each.text[:TOKEN_CHARACTERS],
-            class_=_tint(each.advantage, strongest),
-            title=f"{each.advantage:+.4f}",
-        )
-        for each in shown
-    ]
-    rest = len(tokens) - len(shown)
+def token_credit(tokens: Sequence[TokenCredit], output: str) -> Markup:
+    """The words of an output on a ground that says what each contributed.
+
+    What the model emitted to end its turn is no word: it is one sign, however the model writes it.
+    """
+    words, ends = _without_ends(tokens, output)
+    shown = words[:TOKENS]
+    strongest = max(
+        (abs(each.advantage) for each in (*shown, *ends) if math.isfinite(each.advantage)), default=0.0
+    )
+    spans = [_token(each.text[:TOKEN_CHARACTERS], each.advantage, strongest) for each in shown]
+    rest = len(words) - len(shown)
+    if ends and not rest:
+        spans.append(_token(END, sum(each.advantage for each in ends), strongest, "end of the turn: "))
     note = element("p", f"… {rest} more words", class_="cut") if rest else None
     return join([element("p", *spans, class_="tokens"), note])
+
+
+def _without_ends(
+    tokens: Sequence[TokenCredit], output: str
+) -> tuple[Sequence[TokenCredit], Sequence[TokenCredit]]:
+    """The tokens of the output, and those that only end the turn: the output does not end with them."""
+    said = output.rstrip()
+    for number in range(len(tokens), max(0, len(tokens) - ENDING_TOKENS), -1):
+        last = tokens[number - 1].text.strip()
+        if last and said.endswith(last):
+            ends = tokens[number:]
+            return (tokens[:number], ends) if any(each.text.strip() for each in ends) else (tokens, ())
+    return tokens, ()
+
+
+def _token(text: str, advantage: float, strongest: float, about: str = "") -> Markup:
+    tint = _tint(advantage, strongest)
+    classes = " ".join(filter(None, (tint, "end" if about else "")))
+    return element("span", text, class_=classes or None, title=f"{about}{advantage:+.4f}")
 
 
 def _tint(advantage: float, strongest: float) -> str | None:

@@ -233,6 +233,7 @@ def agent_turn(
     scale: CreditScale,
     *more: Markup | None,
     shaded: bool = False,
+    who: str = "agent",
     **attributes: str | int,
 ) -> Markup:
     """What the agent said at a turn, with its advantage; `more` follows in the same bubble.
@@ -244,13 +245,13 @@ def agent_turn(
     in_place = shaded and tokens is not None and not thought and is_prose(turn.said)
     return element(
         "li",
-        element("div", _who(f"agent · turn {number + 1}", turn.trouble), class_="who"),
+        element("div", _who(f"{who} · turn {number + 1}", turn.trouble), class_="who"),
         credit_bar(credit, scale),
         element(
             "div",
             None if in_place else message(turn.said or "(nothing)"),
             fold("raw output, with the thought", message(thought)) if thought else None,
-            _shading(tokens, in_place=in_place) if tokens else None,
+            _shading(tokens, turn.output, in_place=in_place) if tokens else None,
             *more,
             class_="bubble",
         ),
@@ -259,8 +260,8 @@ def agent_turn(
     )
 
 
-def _shading(tokens: Sequence[TokenCredit], *, in_place: bool) -> Markup:
-    shown = token_credit(tokens)
+def _shading(tokens: Sequence[TokenCredit], output: str, *, in_place: bool) -> Markup:
+    shown = token_credit(tokens, output)
     return shown if in_place else fold("advantage, word by word", shown)
 
 
@@ -296,25 +297,26 @@ def verdict_details(verdict: Verdict, *, folded: bool = False) -> Markup:
     """What a scorer says, test by test."""
     if verdict.failure is not None:
         return element("p", excerpt(f"Unscored: {verdict.failure}", 400), class_="warning")
-    passed = sum(check.outcome is Outcome.PASSED for check in verdict.checks)
-    earned = "" if verdict.reward is None else f"reward {verdict.reward:.3f}"
-    counted = f"{passed} of {len(verdict.checks)} {labels_of(verdict).checks}, " if verdict.checks else ""
     rows = [_check(check) for check in verdict.checks[:CHECKS]]
     rest = len(verdict.checks) - len(rows)
     note = element("p", f"… {rest} more checks", class_="cut") if rest else None
     checks = join([element("ul", *rows, class_="checks"), note])
-    scorer = element("code", excerpt(verdict.scorer, 60))
     return element(
         "div",
-        element(
-            "p",
-            element("strong", "Verdict: "),
-            f"{counted}{earned} by ",
-            scorer,
-        ),
+        verdict_summary(verdict),
         (fold("one by one", checks) if folded else checks) if rows else None,
         class_="verdict",
     )
+
+
+def verdict_summary(verdict: Verdict) -> Markup:
+    """How many tests passed, the reward, and who says so."""
+    passed = sum(check.outcome is Outcome.PASSED for check in verdict.checks)
+    counted = f"{passed} of {len(verdict.checks)} {labels_of(verdict).checks}" if verdict.checks else ""
+    earned = "" if verdict.reward is None else f"reward {verdict.reward:.3f}"
+    scorer = element("code", excerpt(verdict.scorer, 60))
+    said = ", ".join(filter(None, (counted, earned))) or "unscored"
+    return element("p", element("strong", said), " by ", scorer)
 
 
 def _check(check: Check) -> Markup:

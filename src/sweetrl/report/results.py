@@ -58,7 +58,8 @@ def _first_with(contents: ReportContents, scorer: str) -> int:
 
 def results(contents: ReportContents) -> Markup:
     """Tables and bars, scorer by scorer."""
-    return join(part for scorer, members in groups(contents) for part in _group(contents, scorer, members))
+    found = groups(contents)
+    return join(element("div", *_group(contents, *each), class_="group") for each in found)
 
 
 def _group(contents: ReportContents, scorer: str, members: Sequence[tuple[int, Method]]) -> Iterator[Markup]:
@@ -66,17 +67,13 @@ def _group(contents: ReportContents, scorer: str, members: Sequence[tuple[int, M
     sound = nothing_failed(method for _, method in members)
     if sound:
         measures = [measure for measure in measures if measure.name != FAILURES_AS_ZERO]
-    yield _table(members, measures)
-    yield element(
-        "p",
-        *(("Scored by ", element("code", scorer), ". ") if scorer else ()),
-        "No dialogue failed or is unscored, so that none counts as zero." if sound else None,
-        class_="note",
-    )
+    yield _table(members, measures, scorer)
+    if sound:
+        yield element("p", "No dialogue failed or is unscored, so none counts as zero.", class_="note")
     if not _same_tasks(method for _, method in members):
         yield element(
             "p",
-            "These runs were held on different tasks. Only paired differences compare like with like.",
+            "These runs are on different tasks. Only paired differences compare like with like.",
             class_="warning",
         )
     drawn = [measure for measure in measures if _varies(members, measure)]
@@ -105,10 +102,15 @@ def _panels(measures: Sequence[Measure]) -> Iterator[Sequence[Measure]]:
 
 
 def _explained(measures: Sequence[Measure], drawn: Sequence[Measure]) -> Markup:
-    words = [f"{measure.label}: {measure.meaning}" for measure in measures if measure.meaning]
+    meanings = [
+        part
+        for measure in measures
+        if measure.meaning
+        for part in (element("dt", measure.label), element("dd", measure.meaning))
+    ]
     same = [measure.label for measure in measures if measure not in drawn]
-    words += [f"The same for all runs, and not drawn: {', '.join(same)}."] if same else []
-    return element("p", " ".join(words), class_="note") if words else Markup()
+    note = element("p", f"The same for all runs, and not drawn: {'; '.join(same)}.", class_="note")
+    return join([element("dl", *meanings, class_="meanings") if meanings else None, note if same else None])
 
 
 def nothing_failed(methods: Iterable[Method]) -> bool:
@@ -138,11 +140,12 @@ def _same_tasks(methods: Iterable[Method]) -> bool:
     return len({frozenset(method.tasks) for method in methods if method.tasks}) <= 1
 
 
-def _table(members: Sequence[tuple[int, Method]], measures: Sequence[Measure]) -> Markup:
+def _table(members: Sequence[tuple[int, Method]], measures: Sequence[Measure], scorer: str) -> Markup:
     units = [measure.label + (", %" if measure.percent else "") for measure in measures]
     heads = ["run", *units, "dialogues", "unscored"]
     rows = (_row(colour, method, measures) for colour, method in members)
-    return grid(heads, rows, caption="Means with 95 % intervals.", kind="results")
+    by = ["; scored by ", element("code", scorer)] if scorer else []
+    return grid(heads, rows, caption=join(["Means with 95 % intervals", *by, "."]), kind="results")
 
 
 def _row(colour: int, method: Method, measures: Sequence[Measure]) -> Markup:

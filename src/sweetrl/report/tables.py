@@ -32,7 +32,13 @@ def grid(
 def table(contents: Table) -> Markup:
     """A table of texts."""
     rows = (
-        element("tr", *(element("td", excerpt(cell, CELL_CHARACTERS)) for cell in row))
+        element(
+            "tr",
+            *(
+                element("td", excerpt(cell, CELL_CHARACTERS), data_heading=heading)
+                for heading, cell in zip(contents.headings, row, strict=True)
+            ),
+        )
         for row in contents.rows
     )
     return grid(contents.headings, rows, kind="texts")

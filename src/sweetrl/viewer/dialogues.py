@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from sweetrl.domains.chat.logs import LOG, name_in_log
 from sweetrl.experiments.layout import SCREENSHOTS
 from sweetrl.experiments.run_folder import read_picture
 from sweetrl.records import decode_json
@@ -45,6 +46,17 @@ class Dialogue:
     """Ranked ones first."""
     values: tuple[TurnValues, ...]
     annotations: tuple[Annotation, ...]
+
+    @property
+    def title(self) -> str:
+        """What people call it: the id that a chat log gives it, or its own."""
+        return name_in_log(self.episode.extra.get(LOG)) or self.episode.id
+
+    @property
+    def player(self) -> str:
+        """The name that a person gave who took part; empty for none."""
+        about = self.episode.extra.get("play")
+        return str(about.get("player") or "") if isinstance(about, dict) else ""
 
     def picture(self, name: str) -> bytes | None:
         """The PNG file of a content hash, where it was kept."""

@@ -159,8 +159,8 @@ class Games:
             self._note(Event(secrets.token_urlsafe(12), "invited"))
 
     def _open(self, name: str, kind: type[T], identity: Callable[[T], str]) -> RecordLog[T]:
-        path, config = self.settings.output / name, self.settings.config
-        return open_log(path, kind, command="play", config=config, identity=identity)
+        path, config, source = self.settings.output / name, self.settings.config, self.settings.source
+        return open_log(path, kind, command="play", config=config, source=source, identity=identity)
 
     def close(self) -> None:
         """Release the files; what was said stays."""

@@ -100,7 +100,8 @@ class Guard:
             known = next((each for each in (bearer, _cookie(headers)) if _matches(each, self._tokens)), None)
             if known is None:
                 return PlainTextResponse(
-                    "refused: open the address with the token that you were given\n", 401
+                    "refused: open the whole address that sweetrl printed or that you were given, with its token\n",
+                    401,
                 )
             scope[TOKEN] = known
             return None

@@ -35,7 +35,7 @@ from sweetrl.viewer.sources import Given, Source, find_sources
 
 T = TypeVar("T")
 
-VERSION = 2
+VERSION = 3
 """Of the tables; an index of another version is built anew."""
 CHUNK = 1 << 20
 """Bytes of a record file that are read and decoded at a time: few enough to stay in the processor's cache."""
@@ -50,7 +50,7 @@ CREATE TABLE files (
     id INTEGER PRIMARY KEY, path TEXT UNIQUE, kind TEXT, run INTEGER,
     inode INTEGER DEFAULT 0, position INTEGER DEFAULT 0, head BLOB DEFAULT x'', unreadable INTEGER DEFAULT 0);
 CREATE TABLE episodes (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER, file INTEGER, run INTEGER, name TEXT, task TEXT,
+    id INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER, file INTEGER, run INTEGER, name TEXT, called TEXT, task TEXT,
     turns INTEGER, ending TEXT, defects INTEGER, request TEXT, position INTEGER, length INTEGER);
 CREATE TABLE verdicts (
     key INTEGER PRIMARY KEY, file INTEGER, scorer TEXT, success INTEGER, reward REAL, defects INTEGER,
@@ -272,7 +272,7 @@ class Index:
             "SELECT IFNULL(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'episodes'"
         ).fetchone()
         db.executemany(
-            "INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (_episode(line, number, file, run) for number, line in enumerate(found, last + 1)),
         )
         db.executemany(
@@ -320,7 +320,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
 def _episode(line: Line[EpisodeLine], number: int, file: int, run: int) -> tuple[object, ...]:
     row, position, length = line
     name, request = row.name, row.request[:REQUEST_CHARACTERS]
-    about = (name, row.task_id, len(row.turns), row.ending, row.defects, request)
+    about = (name, row.called, row.task_id, len(row.turns), row.ending, row.defects, request)
     return (number, key_of(run, name), file, run, *about, position, length)
 
 

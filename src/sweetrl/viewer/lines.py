@@ -10,8 +10,9 @@ from itertools import accumulate
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
+from sweetrl.domains.chat.logs import name_in_log
 from sweetrl.records import decode_json
 
 T = TypeVar("T")
@@ -61,6 +62,10 @@ class _Turn(Struct, gc=False):
     trouble: str = ""
 
 
+class _Extra(Struct, gc=False):
+    chat: msgspec.Raw = msgspec.Raw(b"")
+
+
 class EpisodeLine(Struct, gc=False):
     """What the index keeps of an episode."""
 
@@ -70,6 +75,7 @@ class EpisodeLine(Struct, gc=False):
     turns: list[_Turn]
     ending: Name
     answer: str | None = None
+    extra: _Extra = field(default_factory=_Extra)
 
     @property
     def name(self) -> str:
@@ -77,9 +83,14 @@ class EpisodeLine(Struct, gc=False):
         return f"{self.task_id}#{self.attempt}"
 
     @property
+    def called(self) -> str:
+        """The id that a chat log gives it; empty for dialogues that are from none."""
+        return name_in_log(msgspec.json.decode(self.extra.chat)) if self.extra.chat else ""
+
+    @property
     def text(self) -> str:
         """What is searched: the id, the request, and what both sides said."""
-        words = [self.name, self.request]
+        words = [self.name, self.called, self.request]
         for turn in self.turns:
             words.append(turn.said)
             if turn.reply is not None:

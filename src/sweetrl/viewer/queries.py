@@ -36,8 +36,8 @@ _FROM = (
     "LEFT JOIN worst w ON w.key = e.key"
 )
 _COLUMNS = (
-    "r.title, e.name, e.task, e.request, e.turns, e.ending, e.defects | IFNULL(v.defects, 0), "
-    "v.success, v.reward, w.turn, w.advantage"
+    "r.title, e.name, e.called, e.task, e.request, e.turns, e.ending, e.defects | IFNULL(v.defects, 0), "
+    "v.scorer, v.success, v.reward, w.turn, w.advantage"
 )
 _PHRASE = re.compile(r'"([^"]*)"|(\S+)')
 
@@ -47,18 +47,26 @@ class Row(Struct, frozen=True):
 
     run: str
     id: str
+    called: str
+    """The id that a chat log gives it; empty for other dialogues."""
     task: str
     request: str
     """Its beginning."""
     turns: int
     ending: str
     defects: tuple[str, ...]
+    scorer: str | None
     success: bool | None
     """None if it was not scored."""
     reward: float | None
     worst_turn: int | None
     """The turn with the lowest advantage, counted from 0."""
     worst_advantage: float | None
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.called or self.id
 
 
 class RunRow(Struct, frozen=True):
@@ -164,6 +172,10 @@ class Reader:
         )
         return [RunRow(*row) for row in rows]
 
+    def folders(self) -> list[Path]:
+        """Where the dialogues of the runs are."""
+        return [Path(run.folder) for run in self.runs()]
+
     def endings(self) -> list[str]:
         """Those that occur."""
         return [ending for (ending,) in self._remembered("SELECT DISTINCT ending FROM episodes ORDER BY 1")]
@@ -220,7 +232,10 @@ class Reader:
 
 
 def _row(row: tuple[Any, ...]) -> Row:
-    run, name, task, request, turns, ending, defects, success, reward, turn, advantage = row
+    run, name, called, task, request, turns, ending, defects, *scored, turn, advantage = row
+    scorer, success, reward = scored
     found = tuple(each.label for each in Defect if defects & each)
-    scored = None if reward is None else bool(success)
-    return Row(run, name, task, request, turns, ending, found, scored, reward, turn, advantage)
+    success = None if reward is None else bool(success)
+    return Row(
+        run, name, called, task, request, turns, ending, found, scorer, success, reward, turn, advantage
+    )

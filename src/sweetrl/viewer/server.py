@@ -134,7 +134,7 @@ def serve(settings: Settings, announce: Callable[[str, str], None]) -> None:
         reader = Reader(index.path)
         viewer = Viewer(
             reader,
-            Secrets(settings.tasks, [each.root for each in given]),
+            Secrets(settings.tasks, [each.root for each in given], reader.folders),
             Metrics(reader, given),
             settings.author,
         )

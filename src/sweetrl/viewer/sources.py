@@ -1,13 +1,14 @@
 """Which record files belong together: the dialogues of a run, their verdicts, credit, candidates and replay values.
 
 A folder is searched for record files, which are told apart by the schema of their first line. A file about
-dialogues belongs to the dialogues in its own folder or the nearest one above.
+dialogues belongs to the dialogues in its own folder or the nearest one above; a file that is named by itself and has
+no such folder, to the dialogues that were named before it.
 """
 
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from stat import S_ISREG
@@ -51,6 +52,8 @@ class Given:
     path: Path
     home: Path | None = None
     """Where annotations are kept, if not beside the dialogues."""
+    place: int = 0
+    """On the command line."""
 
     @property
     def root(self) -> Path:
@@ -60,7 +63,7 @@ class Given:
 
 def parse_words(words: Sequence[str]) -> list[Given]:
     """The folders and files of `PATH` or `LABEL=PATH` words."""
-    given = [_parse(word) for word in words]
+    given = [replace(_parse(word), place=place) for place, word in enumerate(words)]
     if len({each.path for each in given}) < len(given):
         raise UsageError("a run is given twice; give each once")
     return given
@@ -152,7 +155,7 @@ def find_sources(given: Sequence[Given]) -> list[Source]:
     main = _main_files([path for path, _ in dialogues])
     found = []
     for path, (kind, each) in files.items():
-        owner = path if kind == "episode" else _owner(path, each.root, main)
+        owner = path if kind == "episode" else _owner(path, each, main, dialogues)
         if owner is not None and not (kind == "verdict" and _is_second_verdict(path, files)):
             folder = files[owner][1].home or owner.parent
             found.append(Source(path, kind, titles[owner], folder))
@@ -168,13 +171,29 @@ def _main_files(paths: Sequence[Path]) -> dict[Path, Path]:
     return found
 
 
-def _owner(path: Path, root: Path, main: dict[Path, Path]) -> Path | None:
+def _owner(
+    path: Path, given: Given, main: dict[Path, Path], dialogues: Sequence[tuple[Path, Given]]
+) -> Path | None:
     for folder in path.parents:
         if folder in main:
             return main[folder]
-        if folder == root:
+        if folder == given.root:
             break
-    return next(iter(main.values())) if len(main) == 1 else None
+    if len(main) == 1:
+        return next(iter(main.values()))
+    if given.path.is_dir():
+        return None
+    place = max((other.place for _, other in dialogues if other.place < given.place), default=None)
+    before = [each for each, other in dialogues if other.place == place]
+    if len(before) != 1:
+        _warn_of_stray(path)
+        return None
+    return before[0]
+
+
+@cache  # warns once
+def _warn_of_stray(path: Path) -> None:
+    logger.warning("%s: left out; name it after the dialogues that it is about", path)
 
 
 def _is_second_verdict(path: Path, files: dict[Path, tuple[str, Given]]) -> bool:

@@ -98,6 +98,7 @@
   }
 
   // ---- games
+  if (document.querySelector(".play")) history.scrollRestoration = "manual"; // each page of a game begins where it matters
   function post(form, path, body) {
     const saved = form.querySelector(".saved");
     for (const button of form.querySelectorAll("button")) button.disabled = true;

@@ -23,6 +23,7 @@ from sweetrl.types import Ending, Episode, Reply, Task, Turn, Verdict, digest
 
 LOG = "chat"
 """Name of agent and collaborator in imported chats, and of their part of `extra`."""
+NAME_CHARACTERS = 200
 SCORER = "chat-outcome"
 """In verdicts: the outcome came with the chat."""
 MESSAGES = ("messages", "conversations", "conversation")
@@ -254,6 +255,12 @@ def kind_of(found: Any) -> str:
     if isinstance(found, str):
         return f"the text {found[:40]!r}"
     return {None: "nothing", True: "true", False: "false"}.get(found, f"the number {found}")
+
+
+def name_in_log(about: object) -> str:
+    """The id that a log gives to a chat, from the chat's part of `extra`; empty if it gives none."""
+    name = about.get("id") if isinstance(about, dict) else None
+    return str(name)[:NAME_CHARACTERS] if isinstance(name, str | int) else ""
 
 
 def outcome_verdict(episode: Episode, success_at: float = 1.0) -> Verdict | None:

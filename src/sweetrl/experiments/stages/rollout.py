@@ -74,7 +74,7 @@ def load_one_domain(source: str, limit: int | None = None) -> tuple[list[Task], 
 
 
 def open_episodes(
-    output: Path, command: str, settings: dict[str, Any], part: Part = ALL
+    output: Path, command: str, settings: dict[str, Any], source: str, part: Part = ALL
 ) -> RecordLog[Episode]:
     """The episodes.jsonl in the folder `output`, or the file of a shard; the folder is made if need be."""
     make_folder(output)
@@ -83,6 +83,7 @@ def open_episodes(
         Episode,
         command=command,
         config=settings,
+        source=source,
         identity=lambda episode: episode.id,
         settled=lambda episode: episode.ending is not Ending.FAILED,
         part=part,
@@ -105,7 +106,7 @@ async def run_rollout(
     async with Models(_endpoint_options(settings), meter) as models:
         sides, config = _build(settings, budget, domain, tasks, models, output / SCREENSHOTS)
         config = {"tasks": fingerprint_of_tasks(tasks), "seed": settings.seed, **config}
-        with open_episodes(output, "rollout", config, part) as log:
+        with open_episodes(output, "rollout", config, source, part) as log:
             if log.repaired:
                 reporter.note(f"{log.path}: {log.repaired}")
             return await _fill(log, settings, _budget(budget, meter), tasks, sides, meter, reporter)

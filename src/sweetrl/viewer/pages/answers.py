@@ -18,12 +18,14 @@ _LINES = 600
 _DOMAIN_LANGUAGE = "text"
 
 
-def answer_section(dialogue: Dialogue, domain: Domain | None, hidden: Hidden | None) -> Markup | None:
+def answer_section(
+    dialogue: Dialogue, domain: Domain | None, hidden: Hidden | None, *, show_hidden: bool
+) -> Markup | None:
     """What was answered and, for those who may see it, how that differs from the reference."""
     answer = dialogue.episode.answer
     language = _DOMAIN_LANGUAGE if domain is None else domain.labels.language
     parts = [
-        _pages(dialogue, reference=hidden is not None),
+        _pages(dialogue, reference=show_hidden),
         None if answer is None or find_page(answer) is None else _frame(dialogue),
         None if answer is None else _code(answer, language),
         None if answer is None or hidden is None else _difference(answer, hidden, language),
@@ -114,6 +116,9 @@ def _pages(dialogue: Dialogue, *, reference: bool) -> Markup | None:
         [
             element("div", wanted, answer, class_="gallery pair"),
             element("h3", "One over the other"),
+            element(
+                "p", "Left of the handle is the wanted page, right of it the answer.", class_="note one-over"
+            ),
             _slider(dialogue, shots.reference, shots.answer),
         ]
     )

@@ -1,7 +1,7 @@
 """Two dialogues on one task side by side."""
 
 from sweetrl.report.charts import colour_class
-from sweetrl.report.credit import CreditScale
+from sweetrl.report.credit import CreditScale, credit_key
 from sweetrl.report.dialogues import outcome
 from sweetrl.report.markup import Markup, element, excerpt
 from sweetrl.viewer.dialogues import Dialogue
@@ -14,7 +14,8 @@ def compare_page(
     left: Dialogue, right: Dialogue, hidden: Hidden | None, here: str, *, show_hidden: bool
 ) -> str:
     """Both dialogues with their credit, answers and scores."""
-    scale = CreditScale.of([*left.credit, *right.credit])
+    credit = [*left.credit, *right.credit]
+    scale = CreditScale.of(credit)
     sides = [
         _side(each, hidden, number, scale, show_hidden=show_hidden)
         for number, each in enumerate((left, right))
@@ -29,6 +30,7 @@ def compare_page(
             class_="headline",
         ),
         request(left),
+        credit_key(credit, whose="both dialogues", shaded=True),
         element("div", *sides, class_="sides"),
         hidden_part(hidden) if show_hidden else None,
     )
@@ -40,7 +42,7 @@ def _side(
     swatch = element("span", class_=f"swatch {colour_class(number)}", aria_hidden="true")
     link = element(
         "a",
-        excerpt(dialogue.episode.id, 80),
+        excerpt(dialogue.title, 80),
         href=address("/dialogue", of=dialogue.run, id=dialogue.episode.id),
     )
     return element(

@@ -11,10 +11,11 @@ from sweetrl.report.dialogues import (
     labels_of,
     outcome,
     verdict_details,
+    verdict_summary,
 )
 from sweetrl.report.markup import Markup, counted, element, excerpt, join
 from sweetrl.report.messages import message
-from sweetrl.types import Annotation, CandidateSet, Outcome, TurnValues, Verdict
+from sweetrl.types import Annotation, CandidateSet, TurnValues, Verdict
 from sweetrl.viewer.dialogues import Dialogue
 from sweetrl.viewer.pages.answers import answer_section, hidden_section, picture
 from sweetrl.viewer.pages.candidates import candidates_fold
@@ -43,7 +44,7 @@ class Around:
 def dialogue_page(dialogue: Dialogue, hidden: Hidden | None, around: Around) -> str:
     """The page of one dialogue; `hidden` is given only where the switch says so."""
     return page(
-        dialogue.episode.id,
+        dialogue.title,
         _path(around),
         _heading(dialogue, around),
         request(dialogue),
@@ -73,9 +74,13 @@ def _heading(dialogue: Dialogue, around: Around) -> Markup:
     episode = dialogue.episode
     count = counted(len(episode.turns), "turn")
     facts = [count, episode.ending.replace("_", " "), f"agent {episode.agent}", f"seed {episode.seed}"]
+    if player := dialogue.player:
+        facts.append(f"played by {player}")
+    if dialogue.title != episode.id:
+        facts.append(episode.id)
     return element(
         "div",
-        element("h1", element("code", excerpt(episode.id, 120))),
+        element("h1", element("code", excerpt(dialogue.title, 120))),
         hidden_switch(around.here, shown=around.show_hidden),
         element(
             "p",
@@ -98,8 +103,8 @@ def request(dialogue: Dialogue) -> Markup:
 
 def chat(dialogue: Dialogue, *, prefix: str = "turn", scale: CreditScale | None = None) -> Markup:
     """What both sides said, with the credit of each turn; bars go up to `scale`, or their own largest."""
+    key = credit_key(dialogue.credit, shaded=True) if scale is None else None
     scale = CreditScale.of(dialogue.credit) if scale is None else scale
-    key = credit_key(dialogue.credit)
     failure = dialogue.episode.failure
     return join(
         [
@@ -190,11 +195,12 @@ def _other_mark(annotation: Annotation) -> Markup:
 
 
 def outcome_parts(dialogue: Dialogue, hidden: Hidden | None, *, show_hidden: bool) -> list[Markup | None]:
-    """The answer and what it earned."""
+    """The answer and what it earned; a failure that the dialogue has told already is not told again."""
     verdict = dialogue.verdict
+    is_told = verdict is None or (verdict.failure is not None and verdict.failure == dialogue.episode.failure)
     return [
-        answer_section(dialogue, domain_for(hidden, verdict), hidden),
-        None if verdict is None else _scored(verdict, show_hidden=show_hidden),
+        answer_section(dialogue, domain_for(hidden, verdict), hidden, show_hidden=show_hidden),
+        None if verdict is None or is_told else _scored(verdict, show_hidden=show_hidden),
     ]
 
 
@@ -204,9 +210,9 @@ def hidden_part(hidden: Hidden | None) -> Markup:
         return hidden_section(hidden)
     return element(
         "p",
-        "The tasks of this run are not known, so that only the hidden tests can be shown. Start the viewer with "
-        "--tasks.",
-        class_="note",
+        "The task of this dialogue was not found, so its reference is not shown. Start the viewer with --tasks, and "
+        "name the file or generator that the run was given.",
+        class_="warning",
     )
 
 
@@ -214,15 +220,8 @@ def _scored(verdict: Verdict, *, show_hidden: bool) -> Markup:
     if show_hidden or verdict.failure is not None:
         shown = verdict_details(verdict)
     else:
-        shown = element("div", element("p", _counted(verdict)), class_="verdict")
+        shown = element("div", verdict_summary(verdict), class_="verdict")
     return element("section", element("h2", "Score"), shown, id="score")
-
-
-def _counted(verdict: Verdict) -> str:
-    passed = sum(check.outcome is Outcome.PASSED for check in verdict.checks)
-    counted = f"{passed} of {len(verdict.checks)} {labels_of(verdict).checks}, " if verdict.checks else ""
-    earned = "unscored" if verdict.reward is None else f"reward {verdict.reward:.3f}"
-    return f"{counted}{earned} by {excerpt(verdict.scorer, 60)}"
 
 
 def _others(dialogue: Dialogue, around: Around) -> Markup | None:
@@ -234,7 +233,7 @@ def _others(dialogue: Dialogue, around: Around) -> Markup | None:
             "li",
             element(
                 "a",
-                f"{excerpt(row.run, 60)} · {excerpt(row.id, 80)}",
+                f"{excerpt(row.run, 60)} · {excerpt(row.title, 80)}",
                 href=address("/dialogue", of=row.run, id=row.id),
             ),
             " ",

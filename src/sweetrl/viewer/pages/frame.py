@@ -1,6 +1,6 @@
 """What all pages share: head, navigation, switches, and addresses."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from urllib.parse import urlencode
 
@@ -17,6 +17,8 @@ KEYS = (
 )
 
 
+PLAY_KEYS = (("Ctrl Enter", "send the message"), ("?", "these keys"))
+
 TABS = {"Dialogues": "/", "Metrics": "/metrics"}
 """The navigation: titles and addresses."""
 
@@ -27,8 +29,8 @@ def address(path: str, *pairs: tuple[str, object], **fields: object) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def page(title: str, *content: Markup | None, at: str = "", live: bool = False, tabs: bool = True) -> str:
-    """A whole page. A `live` one is fetched again when the runs have grown."""
+def page(title: str, *content: Markup | None, at: str = "", live: bool = False, is_game: bool = False) -> str:
+    """A whole page. A `live` one is fetched again when the runs have grown; a game has no others beside it."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -42,9 +44,9 @@ def page(title: str, *content: Markup | None, at: str = "", live: bool = False, 
     body = element(
         "body",
         element("a", "Skip to the content", href="#content", class_="skip"),
-        _header(at, TABS if tabs else {}),
+        _header(at, {} if is_game else TABS),
         element("main", *content, id="content", data_live=live),
-        _keys(),
+        _keys(PLAY_KEYS if is_game else KEYS),
         element(
             "dialog", element("button", "×", type="button", class_="close", aria_label="close"), id="enlarged"
         ),
@@ -69,10 +71,10 @@ def _header(at: str, tabs: Mapping[str, str]) -> Markup:
     )
 
 
-def _keys() -> Markup:
+def _keys(known: Sequence[tuple[str, str]]) -> Markup:
     rows = [
         element("tr", element("th", element("kbd", keys), scope="row"), element("td", what))
-        for keys, what in KEYS
+        for keys, what in known
     ]
     return element(
         "dialog",

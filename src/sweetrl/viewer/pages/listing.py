@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from sweetrl.domains.registry import labels_of_scorer
 from sweetrl.report.charts import advantage_bar, colour_class
-from sweetrl.report.markup import Markup, counted, element, excerpt
+from sweetrl.report.markup import Markup, counted, element, excerpt, join
 from sweetrl.report.scales import amount
 from sweetrl.viewer.pages.frame import address, choice, page
 from sweetrl.viewer.queries import DEFECTS, OUTCOMES, PAGE, SORTS, Query, Row, RunRow
@@ -46,7 +47,7 @@ def list_page(
         element(
             "div",
             _counted(query, rows, total),
-            element("ol", *shown, class_="rows", start=first + 1)
+            join([_COLUMNS, element("ol", *shown, class_="rows", start=first + 1)])
             if shown
             else element("p", _nothing(runs), class_="empty"),
             _pager(query, total),
@@ -55,6 +56,17 @@ def list_page(
         at="Dialogues",
         live=True,
     )
+
+
+_COLUMNS = element(
+    "div",
+    *(
+        element("span", title)
+        for title in ("reward", "request, run and id", "turns, ending", "lowest advantage")
+    ),
+    class_="columns",
+    aria_hidden="true",
+)
 
 
 def _nothing(runs: Sequence[RunRow]) -> str:
@@ -161,7 +173,7 @@ def _row(row: Row, number: int, query: Query, colours: Mapping[str, int], scale:
                     "span",
                     element("span", class_=f"swatch {colour}", aria_hidden="true"),
                     element("span", excerpt(row.run, 40), class_="run"),
-                    element("code", excerpt(row.id, 60)),
+                    element("code", excerpt(row.title, 60)),
                     class_="about",
                 ),
                 class_="what",
@@ -183,8 +195,17 @@ def _mark(row: Row) -> Markup:
     if row.reward is None:
         return element("span", "–", element("span", "unscored", class_="unseen"), class_="grade unscored")
     sign, kind = ("✓", "success") if row.success else ("✗", "failure")
-    earned = element("span", amount(row.reward, percent=True), class_="earned")
-    return element("span", sign, earned, class_=f"grade {kind}", title=f"reward {row.reward:.3f}")
+    labels = labels_of_scorer(row.scorer or "")
+    earned = amount(row.reward, percent=labels.share) + (" %" if labels.share else "")
+    said = f"{kind}; {labels.reward}: {earned}"
+    return element(
+        "span",
+        element("span", sign, aria_hidden="true"),
+        element("span", kind, class_="unseen"),
+        element("span", earned, class_="earned"),
+        class_=f"grade {kind}",
+        title=said,
+    )
 
 
 def _worst(row: Row, scale: float) -> Markup:

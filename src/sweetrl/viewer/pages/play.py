@@ -1,6 +1,7 @@
 """The pages of a game: what a player agrees to, the dialogue, and what it came out as."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from sweetrl.dialogue.game import Debrief, Game
 from sweetrl.domains.domain import SecretPart
@@ -9,7 +10,7 @@ from sweetrl.report.credit import CreditScale
 from sweetrl.report.dialogues import agent_turn, collaborator_reply, outcome
 from sweetrl.report.markup import Markup, element
 from sweetrl.report.messages import code_block, message
-from sweetrl.types import Task, Turn, TurnCredit
+from sweetrl.types import Turn, TurnCredit
 from sweetrl.viewer.games import Player, PlaySettings, credit_of
 from sweetrl.viewer.pages.answers import title_of
 from sweetrl.viewer.pages.frame import page
@@ -20,15 +21,23 @@ def play_page(settings: PlaySettings, player: Player, game: Game | ReplyGame | N
     """What a player sees now."""
     content: list[Markup | None]
     if game is None:
-        content = [element("h1", "A dialogue"), _start(settings, player, "Start")]
+        content = [element("h1", "A dialogue"), _invitation(settings), _start(settings, player, "Start")]
     elif player.debrief is not None:
-        shown = _debriefing(player.debrief, _collaborator(game.task))
-        content = [*shown, _start(settings, player, "Play another")]
+        content = [*_debriefing(player.debrief, _sides(game)), _start(settings, player, "Play another")]
     elif isinstance(game, ReplyGame):
         content = _replying(player, game)
     else:
         content = _playing(player, game)
-    return page("Play", element("div", *content, id="live", class_="play"), tabs=False)
+    return page("Play", element("div", *content, id="live", class_="play"), is_game=True)
+
+
+def _invitation(settings: PlaySettings) -> Markup:
+    said = (
+        "An agent is asked for something, and only you know what exactly is wanted. It asks, you reply."
+        if settings.collaborator is None
+        else "You are asked for something, but the request leaves things open. Ask about them, then hand in an answer."
+    )
+    return element("p", said, " Afterwards you see how the answer was scored.", class_="lead")
 
 
 def _start(settings: PlaySettings, player: Player, title: str) -> Markup:
@@ -57,32 +66,35 @@ def _start(settings: PlaySettings, player: Player, title: str) -> Markup:
 
 
 def _playing(player: Player, game: Game) -> list[Markup | None]:
+    sides = _sides(game)
     return [
         element("h1", "Find out what is wanted, then answer"),
         element("p", game.goal, class_="lead"),
         element("div", message(game.task.request, limit=4000), class_="task-request"),
         _chat(
             [*player.turns, *_unanswered(player)],
-            who := _collaborator(game.task),
-            awaited=_awaited(player, "scoring the answer" if _hands_in(player) else who, "collaborator"),
+            sides,
+            awaited=_awaited(
+                player, "scoring the answer" if _hands_in(player) else sides.collaborator, "collaborator"
+            ),
         ),
         *_next(player, game, answers=True),
     ]
 
 
 def _replying(player: Player, game: ReplyGame) -> list[Markup | None]:
-    waiting = game.awaiting
+    waiting, sides = game.awaiting, _sides(game)
     return [
         element("h1", "You know what is wanted: help the agent"),
         element(
             "p", "Answer what it asks in your own words, and do not give the solution away.", class_="lead"
         ),
         element("div", message(game.task.request, limit=4000), class_="task-request"),
-        *_secret(domain_of(game.task).parts_of(game.task)),
+        element("aside", *_secret(domain_of(game.task).parts_of(game.task)), aria_label="what is wanted"),
         _chat(
             [*player.turns, *([waiting] if waiting else [])],
-            _collaborator(game.task),
-            awaited=_awaited(player, "agent", "agent"),
+            sides,
+            awaited=_awaited(player, sides.agent, "agent"),
         ),
         *_next(player, game, answers=False),
     ]
@@ -105,8 +117,17 @@ def _unanswered(player: Player) -> list[Turn]:
     return [Turn(said, said)] if said else []
 
 
-def _collaborator(task: Task) -> str:
-    return domain_of(task).labels.collaborator
+class _Sides(NamedTuple):
+    """What both sides are called on the page of a player."""
+
+    agent: str
+    collaborator: str
+
+
+def _sides(game: Game | ReplyGame) -> _Sides:
+    if isinstance(game, ReplyGame):
+        return _Sides("agent", "you")
+    return _Sides("you", domain_of(game.task).labels.collaborator)
 
 
 def _awaited(player: Player, who: str, side: str) -> Markup | None:
@@ -138,28 +159,33 @@ def _entry(player: Player, *, answers: bool) -> Markup:
     return element(
         "form",
         element("textarea", text, name="text", rows=4, required=True, aria_label="your message"),
-        element("button", "Send", name="say", class_="primary"),
-        element("button", "Hand in as the answer", name="answer") if answers else None,
+        element("button", "Send", name="say", title="Ctrl+Enter", class_="primary"),
+        element("button", "Hand in as the answer", name="answer", title="This ends the game.")
+        if answers
+        else None,
         element("span", class_="saved", role="status"),
         id="say",
     )
 
 
 def _chat(
-    turns: Sequence[Turn], who: str, credited: Sequence[TurnCredit] = (), awaited: Markup | None = None
+    turns: Sequence[Turn],
+    sides: _Sides,
+    credited: Sequence[TurnCredit] = (),
+    awaited: Markup | None = None,
 ) -> Markup:
-    """What both sides said; the collaborator is called `who`."""
+    """What both sides said."""
     credit = {each.turn: each for each in credited}
     scale = CreditScale.of(credited)
     items = []
     for number, turn in enumerate(turns):
-        items.append(agent_turn(number, turn, credit.get(number), scale))
+        items.append(agent_turn(number, turn, credit.get(number), scale, who=sides.agent))
         if turn.reply is not None:
-            items.append(collaborator_reply(turn.reply, who=who))
+            items.append(collaborator_reply(turn.reply, who=sides.collaborator))
     return element("ol", *items, awaited, class_="chat credited" if credit else "chat")
 
 
-def _debriefing(debrief: Debrief, who: str) -> list[Markup | None]:
+def _debriefing(debrief: Debrief, sides: _Sides) -> list[Markup | None]:
     missed = [element("li", fact) for fact in debrief.missed]
     return [
         element("h1", "How it ended"),
@@ -167,7 +193,7 @@ def _debriefing(debrief: Debrief, who: str) -> list[Markup | None]:
         element("p", "The bars show by how much each turn changed the chance of success.", class_="note")
         if debrief.advantages
         else None,
-        _chat(debrief.episode.turns, who, credit_of(debrief)),
+        _chat(debrief.episode.turns, sides, credit_of(debrief)),
         element("h2", "What you did not find out") if missed else None,
         element("ul", *missed) if missed else None,
         *_secret(debrief.parts),
