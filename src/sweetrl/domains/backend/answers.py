@@ -71,7 +71,8 @@ _PLAIN |= dict.fromkeys(map(ord, "\u00a0\u1680\u2002\u2003\u2007\u2008\u2009\u20
 _PLAIN |= dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"), "")
 # Tags of pages, and tokens of chat templates that a server has let through.
 _CODE_TAG = re.compile(
-    r"</?(?:pre|code|answer|python)\b[^<>]{0,80}>|<!\[CDATA\[|\]\]>|<\|\w{1,30}\|>|\[/?INST\] ?|</?s>", re.IGNORECASE
+    r"</?(?:pre|code|answer|python)\b[^<>]{0,80}>|<!\[CDATA\[|\]\]>|<\|\w{1,30}\|>|\[/?INST\] ?|</?s>",
+    re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[ \t]*+(\d{1,4})[ \t]?(?:[:.|)]|(?=\s|\Z))[ \t]?")
 _PROMPT = re.compile(r"(?:>>>|\.\.\.|In \[\d{1,4}\]:| {2,9}\.\.\.:)(?: |$)", re.MULTILINE)
@@ -166,7 +167,9 @@ def _provided(source: str) -> set[str]:
         names.update(
             word for groups in _TOP_VALUE.findall(source) for word in _WORD.findall(" ".join(groups))
         )
-        names.update(_ANYTHING for module in _STAR_IMPORT.findall(source) if module in sys.stdlib_module_names)
+        names.update(
+            _ANYTHING for module in _STAR_IMPORT.findall(source) if module in sys.stdlib_module_names
+        )
     return names
 
 

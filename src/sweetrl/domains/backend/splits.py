@@ -226,7 +226,7 @@ def _after(bindings: list[ast.NamedExpr], node: ast.expr) -> ast.expr:
 
 
 def _with_plain_lambdas(tree: ast.expr, functions: frozenset[str]) -> ast.expr:
-    """The test with each lambda that it calls itself given its arguments in order, and those that are functions put in."""
+    """The test with its lambdas called with all arguments in order; arguments that are functions are put in."""
     if not any(isinstance(node, ast.Lambda) for node in ast.walk(tree)):
         return tree
     try:
@@ -240,7 +240,7 @@ class _PlainLambdas(ast.NodeTransformer):
     def __init__(self, functions: frozenset[str]) -> None:
         self._functions = functions
 
-    def visit_Call(self, call: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, call: ast.Call) -> ast.AST:
         if isinstance(call.func, ast.Lambda) and (values := _arguments(call.func, call)) is not None:
             functions = {
                 name: value.id
@@ -252,7 +252,9 @@ class _PlainLambdas(ast.NodeTransformer):
                     if isinstance(node, ast.Name):
                         node.id = functions.get(node.id, node.id)
                 values = {name: value for name, value in values.items() if name not in functions}
-            names = ast.arguments([], [ast.arg(name) for name in values], kwonlyargs=[], kw_defaults=[], defaults=[])
+            names = ast.arguments(
+                [], [ast.arg(name) for name in values], kwonlyargs=[], kw_defaults=[], defaults=[]
+            )
             call = ast.Call(ast.Lambda(names, call.func.body), list(values.values()), [])
         return self.generic_visit(call)
 
@@ -265,7 +267,9 @@ def _arguments(function: ast.Lambda, call: ast.Call) -> dict[str, ast.expr] | No
     if given.kwarg or starred or None in (keyword.arg for keyword in call.keywords):
         return None
     values = dict(zip(names[len(names) - len(given.defaults) :], given.defaults, strict=True))
-    values |= {each.arg: value for each, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value}
+    values |= {
+        each.arg: value for each, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value
+    }
     values |= dict(zip(names, call.args))  # noqa: B905  more of them go to a starred parameter
     values |= {str(keyword.arg): keyword.value for keyword in call.keywords}
     if given.vararg:
