@@ -112,10 +112,10 @@ class ModelError(StageError):
 
 
 class NoReplyError(ModelError):
-    """A model that works gave no reply to a chat: too long, stopped by a content filter, or nothing was said.
+    """A model that works gave no usable reply to a chat: too long, stopped by a content filter, or nothing was said.
 
     Whoever wrote the words may be to blame. `kind` is `context_length`, `content_filter` (the chat was refused),
-    `reply_filtered` or `no_content` (what the model itself wrote is the cause).
+    `reply_filtered`, `reply_too_large` or `no_content` (what the model itself wrote is the cause).
     """
 
 

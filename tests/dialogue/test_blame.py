@@ -257,7 +257,7 @@ def test_a_page_that_was_shown_before_the_agent_broke_off_is_the_answer() -> Non
     assert (episode.ending, episode.answer) == (Ending.BROKE_OFF, "<html>draft</html>")
 
 
-@pytest.mark.parametrize("kind", ["no_content", "reply_filtered"])
+@pytest.mark.parametrize("kind", ["no_content", "reply_filtered", "reply_too_large"])
 def test_an_agent_whose_own_output_is_the_trouble_is_to_blame_from_the_first_turn_on(kind: str) -> None:
     agent = Overflowing(NoReplyError("nothing usable", kind=kind), fails_always=True)
     episode = rolled(agent, ScriptedCollaborator(["Yes."]))

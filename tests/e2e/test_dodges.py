@@ -119,7 +119,7 @@ def test_an_agent_that_breaks_its_own_endpoint_is_scored_by_what_it_said(
     assert (figures.failed, figures.broke_off) == (0, 2)
 
 
-@pytest.mark.parametrize("trouble", [Trouble.CONTENT_FILTER, Trouble.NO_CONTENT])
+@pytest.mark.parametrize("trouble", [Trouble.CONTENT_FILTER, Trouble.NO_CONTENT, Trouble.HUGE])
 def test_an_agent_whose_output_is_unusable_from_the_start_is_scored(
     sweetrl: Sweetrl, tasks: Path, tmp_path: Path, trouble: Trouble
 ) -> None:

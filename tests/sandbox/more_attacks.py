@@ -139,6 +139,21 @@ def {fn}(*a, **k):
                 return thing
     return '__nothing_found__'
 """,
+    "calls_of_the_other_tests": """
+import sys, gc
+def {fn}(*a, **k):
+    found = []
+    frame = sys._getframe()
+    while frame:
+        for value in frame.f_locals.values():
+            if isinstance(value, (list, tuple)):
+                found += [c.co_consts for c in value if hasattr(c, 'co_consts')]
+        frame = frame.f_back
+    for consts in found:
+        for const in consts:
+            if const not in (None,) and '{fn}' not in str(const): return const
+    return '__nothing__'
+""",
 }
 
 TAMPER = {
@@ -348,6 +363,26 @@ def {fn}(*a, **k):
     error.__cause__ = error
     raise error
 """,
+    "compiler_bombs": "x = " + "lambda: " * 20000 + "1\ndef {fn}(*a, **k):\n    return '__wrong__'\n",
+    "match_of_giants": "def {fn}(a=0, *b, **k):\n    match a:\n        case "
+    + "[" * 3000
+    + "x"
+    + "]" * 3000
+    + ":\n            return '__wrong__'\n",
+    "deep_repr_in_c": """
+def {fn}(*a, **k):
+    x = []
+    for _ in range(10**6): x = [x]
+    raise ValueError(x)
+""",
+    "thread_dies_holding_the_lock": """
+import threading, os, ctypes
+def {fn}(*a, **k):
+    threading.Thread(target=ctypes.pythonapi.PyEval_SaveThread, daemon=True).start()
+    ctypes.pythonapi.PyGILState_Ensure()
+    ctypes.pythonapi.PyEval_SaveThread()
+    return '__wrong__'
+""",
 }
 
 HOST_READ = {
@@ -451,6 +486,46 @@ def {fn}(*a, **k):
     entry = pwd.getpwuid(0)
     return ':'.join(map(str, entry))
 """,
+    "every_reader_of_the_library": """
+def {fn}(*a, **k):
+    import configparser, fileinput, io, mailbox, netrc, os, runpy, shlex, tokenize, zipfile, csv, gettext
+    import mimetypes, plistlib
+    import importlib.util, ssl, codecs, ctypes, readline, sqlite3, wave, tarfile, tomllib, trace
+    path = '{secret_file}'
+    ways = (lambda: tokenize.open(path).read(), lambda: next(fileinput.input(path)), lambda: runpy.run_path(path),
+            lambda: zipfile.ZipFile(path).namelist(), lambda: netrc.netrc(path).hosts,
+                lambda: mailbox.mbox(path).keys(),
+            lambda: codecs.open(path).read(), lambda: io.FileIO(path).read(), lambda: io.open_code(path).read(),
+            lambda: os.pread(os.open(path, 0), 99, 0), lambda: ctypes.CDLL(path),
+                lambda: readline.read_history_file(path),
+            lambda: ssl.create_default_context(cafile=path),
+            lambda: sqlite3.connect(path).execute('select 1').fetchone(),
+            lambda: importlib.util.spec_from_file_location('x', path).loader.get_data(path),
+                lambda: os.readlink('/proc/self/exe'),
+            lambda: os.listxattr(path), lambda: os.getxattr(path, 'user.x'), lambda: os.open(path,
+                os.O_RDONLY | os.O_NOFOLLOW))
+    for way in ways:
+        try:
+            if way(): return str(way()).strip()
+        except BaseException:
+            pass
+    return '__nothing__'
+""",
+    "other_roads_to_proc": """
+import os
+def {fn}(*a, **k):
+    for path in ('/proc/self/task/%d/root{secret_file}' % os.getpid(), '/proc/thread-self/root{secret_file}',
+        '/proc/%d/fd' % os.getppid(),
+                 '/proc/self/fdinfo', '/proc/self/mountinfo', '/proc/keys', '/proc/1/cmdline', '/sys/kernel/notes',
+                     '/dev/stdin/../..{secret_file}'):
+        try:
+            if os.path.isdir(path): os.listdir(path)
+            else: open(path).read()
+            return 'breached'
+        except OSError:
+            pass
+    return '__refused__'
+""",
 }
 
 HOST_WRITE = {
@@ -525,6 +600,30 @@ def {fn}(*a, **k):
     shared_memory.SharedMemory('sweetrl_canary', create=True, size=4096)
     return 'breached'
 """,
+    "every_writer_of_the_library": """
+def {fn}(*a, **k):
+    import os, logging.handlers, trace, cProfile, tracemalloc, zipfile, tarfile, faulthandler, shutil, pathlib
+    import gzip, csv, readline, marshal, lzma
+    path = '{canary_write}'
+    ways = (lambda: cProfile.Profile().dump_stats(path), lambda: zipfile.ZipFile(path, 'w').close(),
+        lambda: tarfile.open(path, 'w').close(),
+            lambda: shutil.copy(os.__file__, path), lambda: gzip.open(path, 'w').close(), lambda: lzma.open(path,
+                'w').close(), lambda: readline.write_history_file(path),
+            lambda: os.open(path, os.O_WRONLY | os.O_CREAT), lambda: os.symlink('/etc', path),
+                lambda: os.link(os.__file__, path),
+            lambda: os.mkfifo(path), lambda: os.utime(os.__file__), lambda: os.open(os.__file__, os.O_RDWR),
+                lambda: os.truncate(os.__file__, 0),
+            lambda: os.copy_file_range(0, 1, 5), lambda: os.sendfile(1, 0, 0, 5),
+                lambda: tracemalloc.start() or tracemalloc.take_snapshot().dump(path),
+            lambda: os.memfd_create('x'), lambda: os.openpty(), lambda: os.chmod(os.__file__, 0o777))
+    for way in ways:
+        try:
+            way()
+            return 'breached'
+        except BaseException:
+            pass
+    return '__refused__'
+""",
 }
 
 NETWORK = {
@@ -573,6 +672,15 @@ def {fn}(*a, **k):
     left, right = socket.socketpair()
     left.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0]))])
     return 'breached'
+""",
+    "vsock_netlink_and_packets": _SYSCALL
+    + """
+def {fn}(*a, **k):
+    got = [n for n, args in ((41, (16, 3, 0)), (41, (40, 1, 0)), (41, (38, 5, 0)), (41, (17, 3, 0)), (42, (3,
+        b'x' * 16, 16)), (49, (3, b'x' * 16, 16)), (50, (3, 5)),
+           (53, (2, 1, 0, ctypes.create_string_buffer(8))), (53, (1, 3, 0, None)), (288, (3, None, None, 0)), (307,
+               (3, None, 0, 0)), (299, (3, None, 0, 0, None))) if _c.syscall(n, *args) >= 0]
+    return 'breached' if got else '__refused__'
 """,
 }
 
@@ -694,6 +802,15 @@ for _n in range(1, 65):
 def {fn}(*a, **k):
     while True: pass
 """,
+    "non_stop_signals_to_itself": """
+import os, signal, threading
+def _storm():
+    while True: os.kill(os.getpid(), signal.SIGURG)
+def {fn}(*a, **k):
+    signal.signal(signal.SIGURG, lambda *a: None)
+    for _ in range(5): threading.Thread(target=_storm, daemon=True).start()
+    return '__wrong__'
+""",
 }
 
 RESOURCE = {
@@ -732,6 +849,14 @@ def {fn}(*a, **k):
     raise ValueError('A' * 10**8)
 """,
     "answer_larger_than_a_pipe": "# " + "x" * 300_000 + "\ndef {fn}(*a, **k):\n    return '__wrong__'\n",
+    "mapping_without_reserve": """
+import mmap
+def {fn}(*a, **k):
+    held = []
+    while True:
+        held.append(mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000))
+        held[-1][::4096] = b'x' * (64 << 8)
+""",
 }
 
 PROTOCOL = {
@@ -816,6 +941,75 @@ import os
 os._exit(1)
 def {fn}(*a, **k):
     return '__wrong__'
+""",
+    "faulthandler_writes_into_the_results": """
+import faulthandler, threading
+for fd in range(3, 12):
+    try: faulthandler.dump_traceback_later(0.001, repeat=True, file=fd)
+    except Exception: pass
+def {fn}(*a, **k):
+    import time
+    time.sleep(0.01)
+    return '__wrong__'
+""",
+    "wakeup_bytes_into_the_results": """
+import signal, os
+signal.signal(signal.SIGALRM, lambda *a: None)
+for fd in range(3, 12):
+    try:
+        os.set_blocking(fd, False)
+        signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
+    except Exception: pass
+signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+def {fn}(*a, **k):
+    return [i for i in range(1000)]
+""",
+    "codec_handler_that_answers": """
+import codecs
+codecs.register_error('replace', lambda e: ('true', e.end))
+codecs.register_error('surrogatepass', lambda e: (b'1', e.end))
+codecs.register(lambda name: codecs.lookup('latin-1') if 'utf' in name else None)
+class E(Exception):
+    def __str__(s): return chr(0xd800) * 50
+def {fn}(*a, **k):
+    raise E
+""",
+    "every_kind_of_junk": _FRAMES
+    + """
+_junk = (b'', b'tru', b'NaN', b'Infinity', b'-', b'1e999', b'-1e-999', b'0x10', b'1_0', b'"\\\\ud800"', b'"\\xff"',
+    b'\\xef\\xbb\\xbf1',
+         b'{}', b'{"tuple":[1],"tuple":[2]}', b'{"":1}', b'{"tuple":1}', b'{"dict":[[1]]}', b'{"dict":[[[1],2]]}',
+             b'{"dict":1}',
+         b'{"set":[{"dict":[]}]}', b'{"int":""}', b'{"int":"-0b1"}', b'{"int":1}', b'{"float":"x"}',
+             b'{"float":"1_0"}',
+         b'{"text":"0"}', b'{"text":"ffffffff"}', b'{"bytes":"zz"}', b'{"complex":[1,2,3]}', b'{"complex":["a"]}',
+         b'{"decimal":"1E+99999999999999999999"}', b'{"decimal":"sNaN123"}', b'{"fraction":[1,2,3]}',
+             b'{"fraction":[true,2]}',
+         b'{"range":[]}', b'{"range":[1,2,0]}', b'{"range":[0,1e3]}', b'{"datetime":"x"}',
+             b'{"datetime":"9999-12-31T23:59:59+23:59"}',
+         b'{"date":"0000-00-00"}', b'{"time":"25:00"}', b'{"timedelta":[999999999999,0,0]}', b'{"timedelta":[1]}',
+         b'{"timedelta":[1,2,3,4,5,6,7]}', b'{"lazy iterator":1}', b'{"lazy keys":[[1]]}', b'{"lazy items":[1]}',
+         b'{"lazy values":[[]]}', b'[1]]', b'1 2', b'[' * 4000, b'{"tuple":[' * 400, b'"' + b'\\\\u0000' * 500 + b'"',
+         b'123456789012345678901234567890123456789', b'1.' + b'1' * 3000, b'{"__class__":1}',
+             b'{"int":"' + b'f' * 3000 + b'"}')
+_n = [0]
+def {fn}(*a, **k):
+    import sys
+    frame = sys._getframe()
+    while 'index' not in frame.f_locals: frame = frame.f_back
+    index = frame.f_locals['index']
+    results = frame.f_locals['results']
+    results.flush()
+    _tell(_frame(b'V', index, _junk[(index * 7 + len(repr(a))) % len(_junk)]))
+    results.add = lambda *a: None
+    return 1
+""",
+    "raised_for_others": _FRAMES
+    + """
+def {fn}(*a, **k):
+    _tell(b''.join(_frame(k, i, b'SandboxError: down') for i in range(30) for k in (b'R', b'U', b'B', b'\\xff',
+        b'\\0')))
+    os._exit(0)
 """,
 }
 
@@ -924,6 +1118,88 @@ class {fn}:
     __eq__ = __gt__ = __lt__ = __contains__ = lambda s, o: True
     def __getitem__(self, key): return self
     def __hash__(self): return 0
+""",
+    "metaclass_call_and_descriptors": """
+class Desc:
+    def __get__(s, i, o): return s
+    def __set__(s, i, v): pass
+    __call__ = lambda s, *a, **k: True
+class M(type):
+    def __call__(c, *a, **k): return c
+    __eq__ = __gt__ = __lt__ = __contains__ = lambda *a: True
+    __hash__ = type.__hash__
+    __iter__ = lambda c: iter((c, c))
+    __getitem__ = lambda c, k: c
+    __len__ = lambda c: 2
+    __bool__ = lambda c: True
+class X(metaclass=M):
+    for _n in ('__eq__', '__getitem__', '__len__', '__class__'): locals()[_n] = Desc()
+def {fn}(*a, **k):
+    return X
+""",
+    "numpy_objects_that_agree": """
+import numpy as np
+class A:
+    __eq__ = __ne__ = __lt__ = __gt__ = __contains__ = lambda s, *a: True
+    __hash__ = lambda s: 0
+    __mod__ = __mul__ = lambda s, o: 0
+class N(np.float64):
+    def item(self): return self
+    __eq__ = __lt__ = __gt__ = __ne__ = lambda s, o: True
+    __hash__ = lambda s: 0
+class R(np.ndarray):
+    __array_priority__ = 1e9
+    __eq__ = __contains__ = lambda s, o: True
+    __hash__ = None
+def {fn}(*a, **k):
+    return [np.array([A(), A()], dtype=object).view(R), N(3)][len(repr(a)) % 2]
+""",
+    "nan_everywhere": """
+nan = float('nan')
+def {fn}(*a, **k):
+    return [nan, nan]
+""",
+    "dict_with_hostile_hash": """
+class K(str):
+    n = 0
+    def __hash__(s): K.n += 1; return K.n
+    def __eq__(s, o): return True
+def {fn}(*a, **k):
+    return {K('a%d' % i): K('b') for i in range(5)}
+""",
+    "enum_dataclass_and_namedtuple": """
+import enum, dataclasses, collections
+class E(enum.IntEnum):
+    A = 987654
+    __eq__ = __gt__ = __lt__ = lambda s, o: True
+    __hash__ = int.__hash__
+@dataclasses.dataclass(eq=False)
+class D:
+    x: int = 1
+    __eq__ = __contains__ = __gt__ = lambda s, o: True
+    def __getitem__(s, i): return E.A
+    __len__ = lambda s: 2
+class P(collections.namedtuple('P', 'a b')):
+    __eq__ = __contains__ = lambda s, o: True
+    __hash__ = None
+def {fn}(*a, **k):
+    return [E.A, D(), P(1, 2)][len(repr(a)) % 3]
+""",
+    "unicode_lookalikes": """
+def {fn}(*a, **k):
+    return ['\\uff12\\uff11', '21\\u200b', '\\u0662\\u0661', 'NaN', '21\\n'][len(repr(a)) % 5]
+""",
+    "int_that_prints_as_text": """
+class I(int):
+    def __format__(s, spec): return '028'
+    def __str__(s): return '28'
+    __repr__ = __str__
+    def __index__(s): return 28
+    def bit_length(s): return 10**12
+    def __neg__(s): return 0
+    def __abs__(s): return 0
+def {fn}(*a, **k):
+    return (I(5), I(6))
 """,
 }
 
@@ -1091,6 +1367,132 @@ sys.set_int_max_str_digits(700)
 sys.setswitchinterval(100)
 def {fn}(*a, **k):
     return '__wrong__'
+""",
+    "small_ints_rewritten": """
+import ctypes
+for n in range(1, 200):
+    ctypes.c_uint32.from_address(id(n) + 24).value = 7
+def {fn}(*a, **k):
+    return '__wrong__'
+""",
+    "types_patched_through_their_dicts": """
+import ctypes, gc
+def _dict(kind):
+    return gc.get_referents(kind.__dict__)[0]
+for kind in (int, str, list, dict, float, tuple, bool):
+    _dict(kind)['__eq__'] = lambda s, o: True
+    _dict(kind)['__repr__'] = lambda s: '21'
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+def {fn}(*a, **k):
+    return '__wrong__'
+""",
+    "frozen_objects_thawed_and_changed": """
+import gc
+gc.unfreeze()
+for thing in gc.get_objects():
+    if type(thing) is list:
+        thing.clear()
+    elif type(thing) is dict and 'calls' in thing:
+        thing['budgets'] = [1 << 40] * 99
+def {fn}(*a, **k):
+    return '__wrong__'
+""",
+    "import_hooks_of_every_kind": """
+import sys, importlib.machinery, builtins
+class Hook:
+    def find_spec(self, name, path=None, target=None): raise SystemExit
+    __call__ = find_spec
+sys.meta_path[:] = [Hook()]
+sys.path_hooks[:] = [Hook()]
+sys.path_importer_cache.clear()
+builtins.__import__ = lambda *a, **k: sys
+importlib.machinery.SourceFileLoader.exec_module = lambda *a: None
+def {fn}(*a, **k):
+    return '__wrong__'
+""",
+    "sub_interpreters": """
+import sys
+try:
+    import _interpreters as _i
+except ImportError:
+    import _xxsubinterpreters as _i
+def {fn}(*a, **k):
+    for _ in range(20):
+        each = _i.create()
+        getattr(_i, 'run_string', _i.exec if hasattr(_i, 'exec') else None)(each, '''
+import os, struct
+for fd in range(3, 64):
+    try: os.write(fd, b''.join(struct.pack('<cHI', b'V', i, 4) + b'true' for i in range(20)))
+    except OSError: pass
+''')
+    return '__wrong__'
+""",
+    "audit_hook_that_raises": """
+import sys
+def _hook(event, args):
+    raise SystemExit(event)
+sys.addaudithook(_hook)
+def {fn}(*a, **k):
+    return '__wrong__'
+""",
+    "tools_that_watch_every_line": """
+import sys, threading
+def _trace(frame, event, arg):
+    for name in list(frame.f_locals):
+        if name in ('kind', 'payload', 'value'):
+            frame.f_locals[name] = b'V'
+    return _trace
+if hasattr(sys, 'monitoring'):
+    sys.monitoring.use_tool_id(0, 'x')
+    sys.monitoring.register_callback(0, sys.monitoring.events.PY_RETURN, lambda *a: 1 / 0)
+    sys.monitoring.set_events(0, sys.monitoring.events.PY_RETURN)
+frame = sys._getframe()
+while frame:
+    frame.f_trace = _trace
+    frame = frame.f_back
+sys.settrace(_trace)
+def {fn}(*a, **k):
+    return '__wrong__'
+""",
+    "closed_and_reopened_as_library_files": """
+import os
+for fd in range(3, 64):
+    try: os.close(fd)
+    except OSError: pass
+held = [os.open(os.__file__, os.O_RDONLY) for _ in range(50)]
+def {fn}(*a, **k):
+    return '__wrong__'
+""",
+    "pipe_in_packet_mode": """
+import fcntl, os
+for fd in range(0, 64):
+    try: fcntl.fcntl(fd, fcntl.F_SETFL, os.O_DIRECT | os.O_NONBLOCK | os.O_ASYNC)
+    except OSError: pass
+def {fn}(*a, **k):
+    return '__wrong__'
+""",
+    "pipe_size_and_leases": """
+import fcntl
+got = []
+for fd in range(0, 64):
+    for command in (1031, 1024, 1033, 8, 10, 1036, 1037):
+        try: fcntl.fcntl(fd, command, 4096); got.append(command)
+        except OSError: pass
+def {fn}(*a, **k):
+    return 'breached' if got else '__refused__'
+""",
+    "priorities_and_processors": _SYSCALL
+    + """
+def {fn}(*a, **k):
+    got = []
+    for act in (lambda: os.nice(5), lambda: os.sched_setaffinity(0, {0}), lambda: os.setpriority(0, os.getppid(), 19),
+                lambda: os.sched_setscheduler(0, 3, os.sched_param(0)), lambda: os.setsid(), lambda: os.setpgid(0, 0),
+                lambda: os.umask(0), lambda: os.setuid(0), lambda: os.chroot('/'), lambda: os.fchdir(0)):
+        try:
+            act(); got.append(act)
+        except OSError:
+            pass
+    return 'breached' if got else '__refused__'
 """,
 }
 

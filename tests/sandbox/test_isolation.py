@@ -3,7 +3,16 @@
 import pytest
 
 from sweetrl.errors import UsageError
-from sweetrl.sandbox import Isolation, Offer, Sandbox, choose_isolation, launch
+from sweetrl.sandbox import (
+    Isolation,
+    Offer,
+    Program,
+    Returned,
+    Sandbox,
+    available_isolation,
+    choose_isolation,
+    launch,
+)
 
 FULL = Offer(landlock=6, seccomp=True, bubblewrap="/usr/bin/bwrap")
 NO_LANDLOCK = Offer(landlock=0, seccomp=True, bubblewrap="/usr/bin/bwrap")
@@ -64,7 +73,18 @@ def test_unsafe_is_had_by_asking_only(monkeypatch: pytest.MonkeyPatch, offered: 
 def test_no_file_is_shared_twice_with_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
     """The system's Python has its libraries in a folder that is shared whole; a link in it cannot be shared again."""
     folder = f"/usr/lib/{launch._MULTIARCH}"
-    monkeypatch.setattr(launch, "_LIBRARY_FOLDER", folder)
+    monkeypatch.setattr(launch, "_library_folder", lambda: folder)
     readable = launch.zygote_settings(Isolation.BUBBLEWRAP, ())["readable"]
     assert folder in readable
     assert [path for path in readable if path.startswith(f"{folder}/")] == []
+
+
+@pytest.mark.parametrize("isolation", [Isolation.LANDLOCK, Isolation.BUBBLEWRAP])
+def test_an_interpreter_that_was_moved_from_a_folder_that_cannot_be_read_starts(
+    monkeypatch: pytest.MonkeyPatch, isolation: Isolation
+) -> None:
+    if isolation is Isolation.BUBBLEWRAP and available_isolation().bubblewrap is None:
+        pytest.skip("bubblewrap does not work here")
+    monkeypatch.setattr(launch, "_BUILT_FOLDER", "/dev/null")
+    with Sandbox(isolation=isolation) as sandbox:
+        assert sandbox.run(Program(sources=("x = 1",), calls=("x",))) == [Returned(b"1")]

@@ -33,7 +33,7 @@ PLACEHOLDER = "(a message that could not be read)"
 _SENTENCES = {UNREADABLE, *EXCUSES.values()}
 _ROUNDS = 2
 """How often the words must fail while everything else works."""
-_OWN_OUTPUT = ("no_content", "reply_filtered")
+_OWN_OUTPUT = ("no_content", "reply_filtered", "reply_too_large")
 """Failures of which a model's own output is the cause, whatever it was asked."""
 
 

@@ -27,7 +27,7 @@ _CONTENT_FILTER = re.compile(
     r"|prohibited.content|data.?inspection|safety (system|filter|settings)",
     re.IGNORECASE,
 )
-_WORDS = frozenset({"context_length", "content_filter", "reply_filtered", "no_content"})
+_WORDS = frozenset({"context_length", "content_filter", "reply_filtered", "reply_too_large", "no_content"})
 _OVERLOAD = frozenset({429, 503, 504, 529})
 
 

@@ -8,11 +8,22 @@
 """
 
 from sweetrl.sandbox.isolation import Isolation, Offer, available_isolation, choose_isolation
-from sweetrl.sandbox.pool import Program, Raised, Result, Returned, Sandbox, TimedOut, Unusable, keep_warm
+from sweetrl.sandbox.pool import (
+    NOT_RUN,
+    Program,
+    Raised,
+    Result,
+    Returned,
+    Sandbox,
+    TimedOut,
+    Unusable,
+    keep_warm,
+)
 from sweetrl.sandbox.values import BadValue, decode, same
 from sweetrl.sandbox.zygotes import Limits
 
 __all__ = [
+    "NOT_RUN",
     "BadValue",
     "Isolation",
     "Limits",

@@ -2,6 +2,7 @@
 
 import glob
 import marshal
+import os
 import sys
 import sysconfig
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ ENVIRONMENT = {
     "LD_BIND_NOW": "1",  # or every fork would look up the functions that it is the first to call
 }
 # Asked for here, once: `sysconfig` gives threads that ask first, and at the same time, half an answer.
-_MULTIARCH, _LIBRARY_FOLDER, _SHARED_LIBRARY = sysconfig.get_config_vars("MULTIARCH", "LIBDIR", "INSTSONAME")
+_MULTIARCH, _BUILT_FOLDER, _SHARED_LIBRARY = sysconfig.get_config_vars("MULTIARCH", "LIBDIR", "INSTSONAME")
 
 
 def command(isolation: Isolation, settings: dict[str, Any]) -> list[str]:
@@ -33,8 +34,8 @@ def command(isolation: Isolation, settings: dict[str, Any]) -> list[str]:
     if isolation is not Isolation.BUBBLEWRAP:
         return python
     wrapper = [str(available_isolation().bubblewrap), "--unshare-all", "--new-session", "--dev", "/dev"]
-    for path in [*_interpreter_paths(), *settings["readable"]]:
-        wrapper += ["--ro-bind-try", path, path]
+    for path in filter(os.path.exists, [*_interpreter_paths(), *settings["readable"]]):
+        wrapper += ["--ro-bind", path, path]
     return [*wrapper, *python]
 
 
@@ -69,8 +70,8 @@ def _library_paths() -> list[str]:
     ]
     shared = [f"/usr/lib/{_MULTIARCH}", f"/lib/{_MULTIARCH}"]
     # Interpreters that bring their own libraries (conda's, for example) keep them next to the standard library.
-    # Not by pathlib, which fails where an interpreter that was moved names a folder that may not be read.
-    brought = [] if _LIBRARY_FOLDER in shared else glob.glob(f"{_LIBRARY_FOLDER}/lib*.so*")  # noqa: PTH207
+    folder = _library_folder()
+    brought = [] if folder in shared else glob.glob(f"{folder}/lib*.so*")  # noqa: PTH207  see below
     return [
         *entries,
         *shared,
@@ -83,8 +84,15 @@ def _library_paths() -> list[str]:
     ]
 
 
+def _library_folder() -> str:
+    """Where the interpreter's shared library is. One that was moved names the folder for which it was built."""
+    # Not by pathlib, which fails where that folder may not be read.
+    beside = f"{sys.base_prefix}/lib"
+    return beside if os.path.exists(f"{beside}/{_SHARED_LIBRARY}") else _BUILT_FOLDER  # noqa: PTH110
+
+
 def _interpreter_paths() -> list[str]:
     """What else starting the interpreter takes, inside namespaces that hold nothing."""
     executable = Path(sys.executable)
     paths = [executable, executable.resolve(), executable.parent.parent / "pyvenv.cfg", HOME]
-    return [*(str(path) for path in paths), f"{_LIBRARY_FOLDER}/{_SHARED_LIBRARY}"]
+    return [*(str(path) for path in paths), f"{_library_folder()}/{_SHARED_LIBRARY}"]

@@ -75,6 +75,7 @@ class Unusable(Struct, frozen=True):
 
 
 Result = Returned | Raised | TimedOut | Unusable
+NOT_RUN = TimedOut("not run: the time for all calls was used up")
 
 
 _Kind = tuple[Isolation, Limits, tuple[str, ...], int, bool]
@@ -222,7 +223,7 @@ class Sandbox:
         deadline = time.monotonic() + self.limits.total_seconds
         while len(results) < count:
             if time.monotonic() >= deadline:
-                results += [TimedOut("not run: the time for all calls was used up")] * (count - len(results))
+                results += [NOT_RUN] * (count - len(results))
                 break
             job = _job(program, budgets, start=len(results), careful=careful)
             run = zygote.run(job, budgets, deadline)

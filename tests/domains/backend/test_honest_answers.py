@@ -129,6 +129,15 @@ FORMS = {
     "constants apart, several at once": fenced("LOW, HIGH = 0, 0\n") + fenced(with_line("total += HIGH")),
     "imports apart over several lines": fenced("from math import (\n    ceil,\n    floor,\n)\n")
     + fenced(with_line("total = floor(total)")),
+    "imports of everything apart": fenced("from math import *\n") + fenced(with_line("total = floor(total)")),
+    "test that imports everything from the solution": fenced(CODE)
+    + fenced("from solution import *\n\ndef test_solve():\n    assert solve([1]) == 1\n"),
+    "diff": fenced("".join(f"+{line}" for line in CODE.splitlines(keepends=True)), "diff"),
+    "diff of a draft": fenced(
+        "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,4 @@\n import math\n"
+        "-def solve(items):\n-    return None\n+def solve(items):\n+    return sum(items)\n"
+    ),
+    "diff before the code": fenced("-def solve(items):\n+def solve(items, start=0): ...\n", "diff") + fenced(CODE),
     "helper with a call of its own": fenced(f"{HELPER}print(helper([1]))\n") + fenced(MAIN),
     "usage after": f"{fenced(CODE)}Use it so:\n{fenced('print(solve([1, 2]))' + chr(10))}",
     "usage with the names of the code": fenced(CODE) + fenced("items = [1]\ntotal = solve(items)\nassert 0\n"),
@@ -155,6 +164,9 @@ FORMS = {
     "one word after": f"{CODE}\n\nDone\n",
     "a note after": f"{CODE}\n\nNote: fast\n",
     "HTML tags": f"<answer>\n{CODE}</answer>",
+    "CDATA": f"<answer><![CDATA[\n{CODE}]]></answer>",
+    "tokens of a chat template": f"[/INST] {CODE}</s>",
+    "tokens of another template": f"<|python_tag|>{CODE}<|eom_id|>",
     "HTML code": f"<pre><code>{CODE}</code></pre>",
     # characters
     "CRLF": CODE.replace("\n", "\r\n"),
@@ -172,6 +184,7 @@ FORMS = {
     "line numbers with colons": numbered(CODE, "{}: {}"),
     "line numbers with bars": numbered(CODE, "{:>3} | {}"),
     "line numbers in a fence": fenced(numbered(CODE, "{} {}")),
+    "notebook prompts": "In [1]: def solve(items):\n   ...:     return sum(items)\n   ...:\n",
     "interpreter prompts": ">>> import math\n>>> def solve(items):\n...     return math.floor(sum(items))\n",
     # shapes of code
     "method": f"class Solution:\n{indented(HELPER.replace('helper(items', 'solve(self, items'))}",

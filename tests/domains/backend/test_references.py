@@ -128,3 +128,13 @@ def test_parts_of_tests_that_never_end_cost_no_whole_test_its_time() -> None:
         secret = BackendSecret(reference=reference, tests=tests)
         found = run_reference("def f(x)", secret, sandbox, scope="module")
     assert [(each.flaw, each.outcome) for each in found] == [("", least // 2 + 1) for least in range(5)]
+
+
+def test_parts_that_never_end_leave_the_other_parts_their_time() -> None:
+    endless = {f"test{least}": f"next(i for i in itertools.count() if f(i) > {least})" for least in range(3)}
+    secret = BackendSecret(
+        reference="import itertools\ndef f(x): return 2 * x", tests=endless | {"last": "f(1) == 2"}
+    )
+    with Sandbox(limits=Limits(call_seconds=0.2, total_seconds=1.0)) as sandbox:
+        *_, last = run_reference("def f(x)", secret, sandbox, scope="module")
+    assert (last.split.subject, last.widened) == ("f(1)", False)

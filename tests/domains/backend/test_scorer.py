@@ -128,6 +128,10 @@ COMPARISONS = {
     "text": ("'a%d' % x", "solve(1).upper()", "f'{solve(1)}!'", "'%s' % solve(1)", "str(solve(1))", "repr(solve(2))"),
     "loops": ("x * 2", "all(solve(i) == i * 2 for i in range(4))", "any(solve(i) > 5 for i in range(4))",
               "[solve(i) for i in (1, 2)] == [2, 4]", "{i: solve(i) for i in (1, 2)}", "sum(map(solve, [1, 2]))"),
+    "names": ("x * 2", "solve(n := 5) == n * 2", "(n := 5) and solve(n) == 10", "(lambda n=2: solve(n) == n * 2)()",
+              "all((v := i) is not None and solve(v) == v * 2 for i in range(3))"),
+    "functions": ("x * 2", "(lambda f: f(2) == 4)(solve)", "(lambda f: (lambda g, n: g(n) == 6)(f, 3))(solve)",
+                  "callable(solve) and solve(1) == 2", "(lambda v=solve(1): v == 2)()"),
     "several calls": ("x * 2", "solve(1) + solve(2)", "solve(1) == 2 and solve(2) == 4", "(solve(1), solve(2))"),
     "rounding": ("x / 3", "round(solve(1), 2)", "abs(solve(1) - 0.3333) < 0.001", "int(solve(3))"),
 }  # fmt: skip

@@ -45,6 +45,29 @@ FIRST = {
     ),
     "(lambda n: solve(n) == n)(3)": ("[solve(n) for n in [3]]", "(lambda n: answer_value.pop(0) == n)(3)"),
     "(lambda: solve(3) > 2)()": ("[solve(3) for () in [()]]", "(lambda: answer_value.pop(0) > 2)()"),
+    "solve(n := 5) == n * 2": ("solve((n := 5))", "((n := 5), answer_value)[-1] == n * 2"),
+    "(n := 5) and n < solve(n)": ("((n := 5), solve(n))[-1]", "(n := 5) and n < answer_value"),
+    "(n := 2) and all(solve(i) for i in range(n))": (
+        "((n := 2), [solve(i) for i in range(n)])[-1]",
+        "(n := 2) and all((answer_value.pop(0) for i in range(n)))",
+    ),
+    "any((v := i + 1) and solve(v) for i in 'ab')": (
+        "[((v := (i + 1)), solve(v))[-1] for i in 'ab']",
+        "any(((v := (i + 1)) and answer_value.pop(0) for i in 'ab'))",
+    ),
+    "(lambda f, n: f(n) == n)(solve, 3)": (
+        "[solve(n) for n in [3]]",
+        "(lambda n: answer_value.pop(0) == n)(3)",
+    ),
+    "(lambda f: (lambda g: g(2) > 1)(f))(solve)": (
+        "[solve(2) for () in [()] for () in [()]]",
+        "(lambda: (lambda: answer_value.pop(0) > 1)())()",
+    ),
+    "(lambda n=1, *m, k: solve(n, *m) == k)(4, 5, k=6)": (
+        "[solve(n, *m) for n, k, m in [(4, 6, (5,))]]",
+        "(lambda n, k, m: answer_value.pop(0) == k)(4, 6, (5,))",
+    ),
+    "(lambda v=solve(1): v == 2)()": ("solve(1)", "(lambda v: v == 2)(answer_value)"),
     "{x: y for x in solve(2) for y in solve(x)}": (
         "(solve(2), [solve(x) for x in solve(2)])",
         "{x: y for x in answer_value[0] for y in answer_value[1].pop(0)}",
@@ -67,7 +90,7 @@ def test_a_bare_call_and_what_has_none_are_not_split(expression: str) -> None:
 @pytest.mark.parametrize(
     "test",
     [
-        *("(lambda n=1: solve(n))()", "(lambda *n: solve(n))(1)", "map(lambda n: solve(n), *lists)"),
+        *("(lambda **n: solve(n))(a=1)", "(lambda *n: solve(n))(*lists)", "map(lambda n: solve(n), *lists)"),
         *("functools.reduce(lambda a, b: solve(a), [1, 2])", "call(lambda n: solve(n))"),
     ],
 )
@@ -76,6 +99,11 @@ def test_a_lambda_that_is_called_in_an_unknown_way_stays_whole(test: str) -> Non
     assert all(subject.startswith("lambda") or subject == test or test in subject for subject in subjects), (
         subjects
     )
+
+
+def test_a_function_that_is_handed_on_is_one_operation_ahead_of_calls() -> None:
+    _, way, *_ = ways_to_split("callable(solve) and solve(1) == 2", SOLVE, frozenset())
+    assert way == Split("(callable(solve), solve(1))", "answer_value[0] and answer_value[1] == 2")
 
 
 def test_a_subject_is_widened_one_operation_at_a_time() -> None:

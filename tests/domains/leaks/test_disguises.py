@@ -110,6 +110,9 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "URL of a form": lambda text: urllib.parse.quote_plus(text),
     "URL, every character": lambda text: "".join(f"%{ord(each):02X}" for each in text),
     "unicode escapes": lambda text: "".join(f"\\u{ord(each):04x}" for each in text),
+    "unicode escapes of some letters": lambda text: re.sub("[aeiou]", lambda x: f"\\u{ord(x[0]):04x}", text),
+    "unicode escapes of a script": lambda text: "".join(f"%u{ord(each):04X}" for each in text),
+    "escapes of a style sheet": lambda text: re.sub(r"\w", lambda found: f"\\{ord(found[0]):06x} ", text),
     "hexadecimal escapes": lambda text: "".join(f"\\x{ord(each):02x}" for each in text),
     "JSON": json.dumps,
     "Markdown escapes": lambda text: re.sub(r"([^\w\s])", r"\\\1", text),
@@ -210,6 +213,8 @@ BYTES = {
     "numeric entities",
     "hexadecimal entities",
     "unicode escapes",
+    "unicode escapes of a script",
+    "escapes of a style sheet",
     "invisible tags",
 }
 

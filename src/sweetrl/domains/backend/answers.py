@@ -6,6 +6,7 @@ is parsed as Python here: compilers have been crashed by the source they were gi
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from itertools import accumulate
 
@@ -20,6 +21,9 @@ from sweetrl.outputs import (
 )
 
 MAX_ANSWER_CHARACTERS = 1 << 20
+
+_ANYTHING = "*"
+"""Among the names that a block defines for others: it imports names that nobody knows."""
 
 _MOST_BLOCKS = 64
 _MOST_VERSIONS = 4
@@ -65,9 +69,15 @@ _WORD = re.compile(r"[A-Za-z_]\w*+")
 _PLAIN = {ord(smart): plain for smart, plain in zip("“”„‟‘’‚‛", "\"\"\"\"''''", strict=True)}
 _PLAIN |= dict.fromkeys(map(ord, "\u00a0\u1680\u2002\u2003\u2007\u2008\u2009\u200a\u202f\u205f\u3000"), " ")
 _PLAIN |= dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"), "")
-_CODE_TAG = re.compile(r"</?(?:pre|code|answer|python)\b[^<>]{0,80}>", re.IGNORECASE)
+# Tags of pages, and tokens of chat templates that a server has let through.
+_CODE_TAG = re.compile(
+    r"</?(?:pre|code|answer|python)\b[^<>]{0,80}>|<!\[CDATA\[|\]\]>|<\|\w{1,30}\|>|\[/?INST\] ?|</?s>",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"[ \t]*+(\d{1,4})[ \t]?(?:[:.|)]|(?=\s|\Z))[ \t]?")
-_PROMPT = re.compile(r"(?:>>>|\.\.\.)(?: |$)", re.MULTILINE)
+_PROMPT = re.compile(r"(?:>>>|\.\.\.|In \[\d{1,4}\]:| {2,9}\.\.\.:)(?: |$)", re.MULTILINE)
+_DIFF_LINE = re.compile(r"[-+ ]|@@|diff |index |\\ |\Z")
+_STAR_IMPORT = re.compile(r"^from +(\w++)[\w.]*+ +import +\*", re.MULTILINE)
 
 
 def readings(answer: str, function: str) -> tuple[str, ...]:
@@ -143,7 +153,7 @@ def _needed(main: int, sources: list[str], helpers: dict[int, set[str]]) -> set[
     taken, waiting = {main}, [main]
     while waiting:
         source = sources[waiting.pop()]
-        missing = set(_WORD.findall(source)) - _bound(source)
+        missing = set(_WORD.findall(source)) - _bound(source) | {_ANYTHING}
         found = [at for at, names in helpers.items() if at not in taken and names & missing]
         taken.update(found)
         waiting += found
@@ -156,6 +166,9 @@ def _provided(source: str) -> set[str]:
     if all(_DEFINITION_LINE.match(line) for line in source.split("\n")):
         names.update(
             word for groups in _TOP_VALUE.findall(source) for word in _WORD.findall(" ".join(groups))
+        )
+        names.update(
+            _ANYTHING for module in _STAR_IMPORT.findall(source) if module in sys.stdlib_module_names
         )
     return names
 
@@ -203,12 +216,20 @@ def _repaired(source: str) -> Iterator[str]:
     if len(source) <= _LONGEST_REPAIRED:
         plain = source if source.isascii() else source.translate(_PLAIN)
         decoded = _unnumbered(unescaped(plain))
-        yield from (repaired for repaired in (plain, decoded) if repaired != source)
+        yield from (repaired for repaired in (plain, decoded, _patched(plain)) if repaired != source)
+
+
+def _patched(source: str) -> str:
+    """What a diff leaves, if it is one."""
+    lines = source.split("\n")
+    if not any(line.startswith("+") for line in lines) or not all(map(_DIFF_LINE.match, lines)):
+        return source
+    return "\n".join(line[1:] for line in lines if line[:1] in "+ " and not line.startswith("+++"))
 
 
 def _unnumbered(source: str) -> str:
     """Without the numbers of lines, or the prompts of an interpreter, if every line has one."""
-    if not source.lstrip()[:1].isdigit() and not source.startswith(">>>"):
+    if not source.lstrip()[:1].isdigit() and not _PROMPT.match(source):
         return source
     lines = [line for line in source.split("\n") if line.strip()]
     numbers = [_NUMBER.match(line) for line in lines]

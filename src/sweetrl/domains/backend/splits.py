@@ -57,7 +57,7 @@ def ways_to_split(expression: str, functions: frozenset[str], imported: frozense
     tree = parse_expression(expression)
     if tree is None:
         return (whole,)
-    test = _Test(tree, functions, imported)
+    test = _Test(_with_plain_lambdas(tree, functions), functions, imported)
     found = [test.split(width) for width in range(_MOST_WIDTHS)]
     return (*dict.fromkeys(split for split in found if split is not None), whole)
 
@@ -87,6 +87,7 @@ class _Test:
         self._ours = imported | _HARMLESS | _bound_names(tree)
         names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
         self._anchors = [node for node in names if node.id in functions]
+        self._bindings = [node for node in ast.walk(tree) if isinstance(node, ast.NamedExpr)]
         self._foreign = [node for node in names if node.id not in self._ours | functions]
 
     def split(self, width: int) -> Split | None:
@@ -107,15 +108,20 @@ class _Test:
 
     def _subject(self, anchor: ast.expr, width: int) -> ast.expr:
         node = anchor
-        above = self._parents.get(node)
-        if isinstance(above, ast.Call) and above.func is node:
-            node = above
+        if not self._is_bare(anchor):
+            node = next(self._ancestors(anchor))
+            width -= any(map(self._is_bare, self._anchors))
         for parent in self._ancestors(node):
             if isinstance(parent, ast.Lambda) and self._calls_of(parent) is None:
                 node = parent  # its body is no expression that has a value by itself
         for _, parent in zip(range(width), self._ancestors(node), strict=False):
             node = parent
         return node
+
+    def _is_bare(self, anchor: ast.expr) -> bool:
+        """Whether a function is not called, but handed on: it has no plain form, and is one operation ahead."""
+        above = self._parents.get(anchor)
+        return not (isinstance(above, ast.Call) and above.func is anchor)
 
     def _without_anchors(self, name: ast.expr) -> ast.expr:
         """The largest part of the test around a name that does not call the answer."""
@@ -156,7 +162,8 @@ class _Test:
             place = name if len(nodes) == 1 else f"{name}[{index}]"
             if self._generators(node):
                 place += ".pop(0)"  # the value of this turn of the comprehension
-            places[id(node)] = ast.parse(place, mode="eval").body
+            bound = [each for each in self._bindings if each in ast.walk(node)]
+            places[id(node)] = _after(bound, ast.parse(place, mode="eval").body)
         return places
 
     def _joined(self, nodes: list[ast.expr]) -> str:
@@ -166,7 +173,22 @@ class _Test:
     def _repeated(self, node: ast.expr) -> ast.expr:
         """The node, or the list of its values where a comprehension evaluates it more than once."""
         generators = self._generators(node)
-        return ast.ListComp(node, generators) if generators else node
+        if generators:
+            node = ast.ListComp(self._after_bindings(node, looped=True), generators)
+        return self._after_bindings(node, looped=False)
+
+    def _after_bindings(self, node: ast.expr, *, looped: bool) -> ast.expr:
+        """The node after the `:=`, in a loop or not, whose names it uses."""
+        used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        return _after(
+            [
+                each
+                for each in self._bindings
+                if each.target.id in used and each not in ast.walk(node) and node not in ast.walk(each)
+                if bool(self._generators(each)) is looped
+            ],
+            node,
+        )
 
     def _generators(self, node: ast.expr) -> list[ast.comprehension]:
         """The loops of all comprehensions around a node, as far as they have come when it is evaluated."""
@@ -194,6 +216,66 @@ class _Test:
         ]
         target = names[0] if len(names) == 1 else ast.Tuple(names, ast.Store())
         return [ast.comprehension(target, values, [], 0)]
+
+
+def _after(bindings: list[ast.NamedExpr], node: ast.expr) -> ast.expr:
+    """The value of the node, evaluated after the bindings."""
+    if not bindings:
+        return node
+    return ast.Subscript(ast.Tuple([*bindings, node], ast.Load()), ast.Constant(-1), ast.Load())
+
+
+def _with_plain_lambdas(tree: ast.expr, functions: frozenset[str]) -> ast.expr:
+    """The test with its lambdas called with all arguments in order; arguments that are functions are put in."""
+    if not any(isinstance(node, ast.Lambda) for node in ast.walk(tree)):
+        return tree
+    try:
+        written = ast.unparse(_PlainLambdas(functions).visit(copy.deepcopy(tree)))
+    except (ValueError, RecursionError):
+        return tree
+    return parse_expression(written) or tree
+
+
+class _PlainLambdas(ast.NodeTransformer):
+    def __init__(self, functions: frozenset[str]) -> None:
+        self._functions = functions
+
+    def visit_Call(self, call: ast.Call) -> ast.AST:
+        if isinstance(call.func, ast.Lambda) and (values := _arguments(call.func, call)) is not None:
+            functions = {
+                name: value.id
+                for name, value in values.items()
+                if isinstance(value, ast.Name) and value.id in self._functions
+            }
+            if not functions.keys() & _bound_names(call.func.body):
+                for node in ast.walk(call.func.body):
+                    if isinstance(node, ast.Name):
+                        node.id = functions.get(node.id, node.id)
+                values = {name: value for name, value in values.items() if name not in functions}
+            names = ast.arguments(
+                [], [ast.arg(name) for name in values], kwonlyargs=[], kw_defaults=[], defaults=[]
+            )
+            call = ast.Call(ast.Lambda(names, call.func.body), list(values.values()), [])
+        return self.generic_visit(call)
+
+
+def _arguments(function: ast.Lambda, call: ast.Call) -> dict[str, ast.expr] | None:
+    """What each parameter of a lambda is given; None if that is not known before the call."""
+    given = function.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args)]
+    starred = any(isinstance(each, ast.Starred) for each in call.args)
+    if given.kwarg or starred or None in (keyword.arg for keyword in call.keywords):
+        return None
+    values = dict(zip(names[len(names) - len(given.defaults) :], given.defaults, strict=True))
+    values |= {
+        each.arg: value for each, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value
+    }
+    values |= dict(zip(names, call.args))  # noqa: B905  more of them go to a starred parameter
+    values |= {str(keyword.arg): keyword.value for keyword in call.keywords}
+    if given.vararg:
+        values[given.vararg.arg] = ast.Tuple(call.args[len(names) :], ast.Load())
+    wanted = [*names, *(each.arg for each in (*given.kwonlyargs, *filter(None, [given.vararg])))]
+    return {name: values[name] for name in wanted} if values.keys() == set(wanted) else None
 
 
 def _called_with(function: ast.Lambda, call: ast.Call) -> ast.expr | None:

@@ -32,7 +32,10 @@ _LOOKALIKES = str.maketrans(
     "авеёкмнорстухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅοανρτυικεΑΒΕΖΗΙΚΜΝΟΡΤΥΧ−–—‐‑‒∗×÷∕⁄‹›˂˃“”„‘’‚′″꞉։∶‗",
     "abeekmhopctyxijshdqwABEKMHOPCTYXIJSoavptuikeABEZHIKMNOPTYX------**///<><>\"\"\"''''\":::_",
 ) | {ord("≤"): "<=", ord("≥"): ">=", ord("≠"): "!=", ord("⩽"): "<=", ord("⩾"): ">="}
-_ESCAPE = re.compile(r"\\(?:u\{?([0-9a-fA-F]{4,6})\}?|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|([nrt])|([^\w\s]))")
+_ESCAPE = re.compile(
+    r"[\\%]u(?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{4}))"
+    r"|\\(?:([0-9a-fA-F]{6}) ?|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|([nrt])|([^\w\s]))"
+)
 _FILLERS = dict.fromkeys((0x115F, 0x1160)) | {0x2800: " "}
 """What is shown as nothing though it counts as a letter or a symbol: fillers of Hangul, the Braille blank."""
 _TAG_LETTERS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
@@ -76,9 +79,10 @@ def normal(text: str) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
-    if code := match[1] or match[2] or match[3]:
+    *codes, blank, other = match.groups()
+    for code in filter(None, codes):
         return chr(int(code, 16)) if int(code, 16) <= 0x10FFFF else ""
-    return " " if match[4] else str(match[5])
+    return " " if blank else str(other)
 
 
 # ---------------------------------------------------------------- order and separators
