@@ -194,9 +194,9 @@ WRONG = [
     ),
     Wrong(
         "candidates --episodes run/episodes.jsonl --agent mini --fraction 0 -o c.jsonl",
-        "'--fraction'",
-        "greater than 0",
-        "see `",
+        "run/episodes.jsonl",
+        "no dialogue is chosen",
+        "raise --fraction",
     ),
     # training and whole experiments
     Wrong(

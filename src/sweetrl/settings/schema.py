@@ -19,7 +19,6 @@ S = TypeVar("S", bound="Section")
 Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
-PositiveShare = Annotated[float, Meta(gt=0, le=1)]
 Rate = Annotated[float, Meta(gt=0)]
 Name = Annotated[str, Meta(min_length=1)]
 

@@ -5,17 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from sweetrl.settings.schema import (
-    PREFIXED,
-    Name,
-    NotNegative,
-    Positive,
-    PositiveShare,
-    Record,
-    Section,
-    Setting,
-    Share,
-)
+from sweetrl.settings.schema import PREFIXED, Name, NotNegative, Positive, Record, Section, Setting, Share
 
 RANK_CONCURRENCY = 8
 """Turns that a critic is given at a time."""
@@ -220,7 +210,7 @@ class DrawSettings(Section, frozen=True, kw_only=True):
         Setting("Only for the first N dialogues on each task.", Record.UNLESS_DEFAULT, default="all"),
     ] = None
     fraction: Annotated[
-        PositiveShare | None,
+        Share | None,
         Setting(
             "Only for this fraction of the dialogues, chosen by the seed.",
             Record.UNLESS_DEFAULT,
