@@ -162,7 +162,7 @@ def test_a_file_without_records_is_an_error(tmp_path: Path, content: bytes) -> N
 def test_a_missing_file_and_a_folder_are_data_errors(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none.jsonl: no such file"):
         list(read_records(tmp_path / "none.jsonl", Item))
-    with pytest.raises(DataError, match="is a folder, a file of JSON lines was expected"):
+    with pytest.raises(DataError, match="is a folder where a file was expected; name a file in it"):
         list(read_records(tmp_path, Item))
 
 

@@ -98,6 +98,13 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
 
 
+def unloadable(path: str, what: str, error: BaseException) -> UsageError:
+    """What a library could not load from a folder or the hub: its reason, and our next step."""
+    reason = first_line(error).rstrip(".:")
+    step = "give the folder of a model, or its name on the hub"
+    return UsageError(f"{path}: cannot load {what} from there: {reason}; {step}")
+
+
 class StageError(SweetError):
     """One item could not be processed; the others go on."""
 

@@ -52,6 +52,7 @@ def test_a_dry_run_shows_the_commands_and_writes_nothing(sweetrl: Sweetrl, recip
     ended = sweetrl("run", recipe, "--dry-run")
     assert ended.code == 0
     assert "sweetrl turn-pairs --ranked" in ended.out
+    assert " evaluate-untrained " in ended.out  # whole, in a table for 80 columns
     assert not (recipe.parent / "run").exists()
 
 

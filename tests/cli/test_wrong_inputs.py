@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -66,7 +67,29 @@ WRONG = [
     Wrong(f"evaluate --tasks untested.jsonl {TALK}", "`$.secret.tests`", "length >= 1", "mend or remove"),
     Wrong(f"evaluate --tasks run/episodes.jsonl {TALK}", "episode/1", "where task/2 was", "right file?"),
     Wrong(f"evaluate --tasks mini-backend:test:-3 {TALK}", "mini-backend:test:-3", "write", ":SPLIT:N:SEED"),
+    Wrong(f"evaluate --tasks zip.jsonl {TALK}", "zip.jsonl", "is a zip archive", "unpack it first"),
+    Wrong(f"evaluate --tasks rows.parquet {TALK}", "rows.parquet", "is a Parquet file", "as JSON"),
+    Wrong(f"evaluate --tasks https://host/t.jsonl {TALK}", "https://host", "from an address", "download"),
+    Wrong(f"evaluate --tasks numbered.jsonl {TALK}", "`$.id`", "Expected `str`, got `int`", "mend or remove"),
+    Wrong(f"evaluate --tasks legal.jsonl {TALK}", "'legal'", "is not installed", "install the package"),
+    Wrong("tasks make mini-backend:train:5 -o t.jsonl", "mini-backend:train:5", "no generator", "--n and"),
+    Wrong("tasks make mini-backend --split nope -o t.jsonl", "'nope'", "has no split", "it has train"),
+    Wrong("tasks import tasks.jsonl --n 2 -o t.jsonl", "--n", "are for websight", "--limit N"),
+    Wrong("tasks write --model nosuch:x --topics page.html -o t.jsonl", "'nosuch'", "no kind of", "write op"),
+    Wrong("tasks check tasks.jsonl --isolation none", "'none'", "is not one of", "see `"),
     # who talks
+    Wrong(f"{ALONE} human", "'human'", "no model is called", "`sweetrl play`"),
+    Wrong(f"{ALONE} scripted:", "'scripted:'", "lacks its model", "write scripted:NAME"),
+    Wrong(f"{ALONE} openai:m@http://", "address", "no proper host", "write openai:MODEL"),
+    Wrong(f"{ALONE} hf:folder", "hf:folder", "cannot load a language model", "give the folder of a model"),
+    Wrong(
+        f"{WITH} scripted:unsure --agent-prompt empty.jsonl", "empty.jsonl", "prompt is empty", "write one"
+    ),
+    Wrong(f"{WITH} scripted:unsure --agent-prompt folder", "folder", "where a file was", "name a file in it"),
+    Wrong(f"{WITH} scripted:unsure --best-of 2 --critic value:folder", "folder", "not a critic", "train one"),
+    Wrong("play --players 2", "--players", "for the browser", "add --web"),
+    Wrong("play --agent mini", "the agent yourself", "you are", "leave out --agent"),
+    Wrong("make-model mini -o page.html", "page.html", "exists already", "choose another folder"),
     Wrong(f"{ALONE} opnai:x", "'opnai'", "there is no kind of model", "did you mean"),
     Wrong(f"{ALONE} openai:", "'openai:'", "lacks its model", "write openai:MODEL"),
     Wrong(f"{ALONE} openai:m@host:80", "address", "lacks its scheme", "write openai:m@http://host:80/v1"),
@@ -151,7 +174,47 @@ WRONG = [
     Wrong("report unscored -o r.html", "unscored", "has no verdicts.jsonl", "`sweetrl score`"),
     Wrong("report run run -o r.html", "a run", "given twice", "give each once"),
     Wrong("report run -o page.html", "page.html", "exists already", "--force"),
+    Wrong("compare run run", "a run", "with itself", "name each folder once"),
+    Wrong("view run --host nosuch.invalid --no-browser", "nosuch.invalid", "cannot listen", "choose another"),
+    Wrong("credit roles.jsonl", "messages[0].role", "found the text 'narrator'", "expected {"),
+    Wrong("credit chat.jsonl --learn --critic length", "--critic length", "of its own", "leave out"),
+    Wrong("episodes import page.html -o new", "page.html:1", "not a file of JSON", "expected lines such as"),
+    Wrong("fairness --tasks mini-backend:test:2 --episodes run/episodes.jsonl", "t0", "not among", "--tasks"),
+    Wrong(
+        "turn-pairs --ranked empty.jsonl --episodes run/episodes.jsonl -o p.jsonl",
+        "empty.jsonl",
+        "has no records",
+        "give a file that has some",
+    ),
+    Wrong(
+        "turn-pairs --ranked run/verdicts.jsonl --episodes run/episodes.jsonl -o p.jsonl",
+        "run/verdicts.jsonl:1",
+        "where candidates/1 was expected",
+        "is it the right file?",
+    ),
+    Wrong(
+        "candidates --episodes run/episodes.jsonl --agent mini --fraction 0 -o c.jsonl",
+        "run/episodes.jsonl",
+        "no dialogue is chosen",
+        "raise --fraction",
+    ),
     # training and whole experiments
+    Wrong(
+        f"train rft {HELD} --verdicts run/verdicts.jsonl --model mini --learning-rate -1 -o m",
+        "learning_rate",
+        "Expected `float` > 0.0",
+        "give another value",
+    ),
+    Wrong(
+        f"train rft {HELD} --verdicts run/verdicts.jsonl --model folder -o m",
+        "folder",
+        "cannot load a causal language model",
+        "give the folder of a model",
+    ),
+    Wrong("run circle.toml", "circle.toml", "extend one another in a circle", "extends"),
+    Wrong("run recipe.toml --set executor=slurm", "executor", "'slurm'", "write local or ray"),
+    Wrong("run recipe.toml --set policy.learning_rate=fast", "learning_rate", "got `str`", "write a number"),
+    Wrong("run recipe.toml --set domain=frontend", "tasks.train", "has backend tasks", "domain ="),
     Wrong(
         f"train rft {HELD} --verdicts run/verdicts.jsonl --model openai:gpt -o m",
         "openai:",
@@ -213,6 +276,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "bare.jsonl": '{"schema": "task/2", "id": "a", "domain": "backend", "request": "?"}\n',
         "untested.jsonl": '{"id": "a", "domain": "backend", "request": "?", '
         '"secret": {"reference": "x", "tests": {}}}\n',
+        "numbered.jsonl": first.replace('"t0"', "7"),
+        "legal.jsonl": first.replace('"backend"', '"legal"', 1),
+        "roles.jsonl": '{"messages": [{"role": "narrator", "content": "a"}]}\n',
+        "circle.toml": 'extends = "circle.toml"\n',
         "fields.txt": "Use {nosuch}.",
         "chat.jsonl": '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], '
         '"note": "good", "success": true}\n',
@@ -221,6 +288,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
+    with zipfile.ZipFile(tmp_path / "zip.jsonl", "w") as archive:
+        archive.writestr("tasks.jsonl", tasks)
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1\x15\x04")
     (tmp_path / "tasks.gz").write_bytes(gzip.compress(tasks.encode()))
     (tmp_path / "utf16.jsonl").write_bytes(tasks.encode("utf-16"))
     (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
@@ -278,4 +348,4 @@ def test_without_playwright_pages_are_refused_in_one_line(
 
 
 def test_there_are_as_many_wrong_inputs_as_promised() -> None:
-    assert len({wrong.words for wrong in WRONG}) == len(WRONG) >= 100
+    assert len({wrong.words for wrong in WRONG}) == len(WRONG) >= 140

@@ -87,9 +87,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_a_folder_is_refused(tmp_path):
-    assert complaint(tmp_path) == (
-        f"{tmp_path}: is a folder, a file of JSON lines was expected; name a file in it"
-    )
+    assert complaint(tmp_path) == (f"{tmp_path}: is a folder where a file was expected; name a file in it")
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n"])

@@ -19,7 +19,7 @@ def evaluated(folder: Path, reward: float) -> None:
 
 
 def test_the_policy_is_shown_beside_the_untrained_agent(tmp_path: Path) -> None:
-    recipe = load_recipe(write_recipe(tmp_path), ["algorithm=dpo"])
+    recipe = load_recipe(write_recipe(tmp_path), ["algorithm=dpo", "agent.model=mini"])
     assert write_recipe_report(recipe) is None
     evaluated(tmp_path / "run" / "untrained", 0.0)
     evaluated(tmp_path / "run" / "evaluation", 1.0)
@@ -28,8 +28,13 @@ def test_the_policy_is_shown_beside_the_untrained_agent(tmp_path: Path) -> None:
     page = read(path.read_text())
     said = page.one("h1").text.replace("\N{NO-BREAK SPACE}", " ")
     # The recipe trains on the tasks that it tests on, so they are not called unseen.
-    assert said.startswith("trained by dpo solves 50 % of 2 tasks, untrained 0 %")
+    assert said.startswith("multi-turn DPO solves 50 % of 2 tasks, untrained 0 %")
     assert page.all(class_="duel")
+    write_recipe_report(load_recipe(tmp_path / "recipe.toml", ["algorithm=sweet"]))
+    said = read(path.read_text()).one("h1").text.replace("\N{NO-BREAK SPACE}", " ")
+    assert said.startswith(
+        "SWEET-RL solves 50 % of 2 tasks, scripted:curious 0 %"
+    )  # a script is no untrained model
     shutil.rmtree(tmp_path / "run" / "untrained")
     assert write_recipe_report(recipe) == path
     assert not read(path.read_text()).all(class_="duel")

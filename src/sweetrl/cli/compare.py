@@ -40,6 +40,8 @@ def compare(
     """
     if len(runs) < 2:
         raise UsageError("one run alone cannot be compared; name two or more")
+    if len({folder.resolve() for folder in runs}) < len(runs):
+        raise UsageError("a run cannot be compared with itself; name each folder once")
     first, *others = [read_scored_run(folder) for folder in runs]
     for each in others:
         first.refuse_other_tasks(each)

@@ -50,6 +50,12 @@ def note(text: str) -> None:
     sys.stderr.write(f"{printable(text)}\n")
 
 
+def paragraph(text: str) -> None:
+    """Sentences on standard output, broken between words on a terminal and nowhere else."""
+    shown = results()
+    shown.print(printable(text), markup=False, highlight=False, soft_wrap=not shown.is_terminal)
+
+
 def print_json(value: Any) -> None:
     """The one JSON object that `--json` promises; records are welcome inside it."""
     import msgspec

@@ -59,12 +59,12 @@ def import_(
         sweetrl episodes import dialogues.jsonl -o imported
     """
     foreign = ForeignDialogues(dialogues, tasks_or_none(tasks))
-    _prepare(output, replace=force)
     records: dict[str, Iterator[Struct]] = {"episodes": foreign.episodes()}
     if tasks is None:
         records["tasks"] = foreign.tasks()
     if any(foreign.verdicts()):
         records["verdicts"] = foreign.verdicts()
+    _prepare(output, replace=force)
     encode = Encoder().encode
     count = {
         name: write_lines(output / f"{name}.jsonl", (encode(each) + b"\n" for each in found), replace=force)

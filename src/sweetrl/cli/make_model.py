@@ -10,7 +10,6 @@ import typer
 from sweetrl.cli import console, live
 from sweetrl.cli.console import QuietFlag
 from sweetrl.errors import UsageError
-from sweetrl.records import refuse_existing
 
 if TYPE_CHECKING:
     from sweetrl.learning.mini import Progress
@@ -54,7 +53,8 @@ def make_model(
 
     if name not in SIZES:
         raise UsageError(f"there is no model {name!r}; there is {', '.join(SIZES)}")
-    refuse_existing(output, replace=False)
+    if output.exists():
+        raise UsageError(f"{output}: exists already; choose another folder with -o")
     started = time.monotonic()
 
     def observe(progress: "Progress") -> None:

@@ -107,6 +107,8 @@ def play(
     Example:
         sweetrl play
     """
+    if not web and (players > 1 or consent is not None or ask_name):
+        raise UsageError("--players, --consent and --ask-name are for the browser; add --web")
     other = _other(seat, agent, collaborator, starter=tasks.startswith(game.STARTER.partition(":")[0]))
     table = _Table(seat, other, tasks, output, turn_limit, seed)
     if not web:

@@ -84,8 +84,9 @@ def quickstart(
     if not fresh and not quiet:
         console.note(f"{study.output}: was finished before; remove the folder to run it again")
     console.results().print(results_table(results))
-    for line in [*caveats(results), f"Report: {report}"]:
-        typer.echo(line)
+    for line in caveats(results):
+        console.paragraph(line)
+    typer.echo(f"Report: {report}")
     if not quiet:
         for line in next_steps(study, results.tasks, shipped(RECIPES[variant])):
             console.note(line)

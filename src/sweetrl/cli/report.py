@@ -12,6 +12,7 @@ from sweetrl.domains.sources import tasks_or_none
 from sweetrl.experiments.run_folder import open_runs
 from sweetrl.records import refuse_existing, write_lines
 from sweetrl.report import ReportContents, compose, render
+from sweetrl.report.markup import counted
 
 RunsArgument = Annotated[
     list[str],
@@ -69,7 +70,12 @@ def report(
         console.print_json({"output": str(output), "bytes": len(page)} | _summary(contents))
     elif not quiet:
         told = _summary(contents)
-        shown = f"{len(told['runs'])} runs, {len(told['trainings'])} trainings, {told['examples']} dialogues"
+        counts = (
+            (len(told["runs"]), "run"),
+            (len(told["trainings"]), "training"),
+            (told["examples"], "dialogue"),
+        )
+        shown = ", ".join(counted(*each) for each in counts)
         console.note(f"{output}: {shown}, {len(page) / 1e6:.1f} MB")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
@@ -197,7 +197,7 @@ def _show_plan(
 def _show_study(study: Study, planned: list[Stage], estimated: list[Cost]) -> None:
     """The plan of the first seed, and what all of them take."""
     others = tuple(f"seed-{seed}/" for seed in study.run_seeds[1:])
-    table = Table("stage", "requests", "tokens", "GPU hours")
+    table = _stage_table()
     for stage, estimate in zip(planned, estimated, strict=True):
         if not stage.name.startswith(others):
             table.add_row(stage.name, *map(_shown, (estimate.requests, estimate.tokens, estimate.gpu_hours)))
@@ -209,9 +209,15 @@ def _show_study(study: Study, planned: list[Stage], estimated: list[Cost]) -> No
     typer.echo(f"{study.seeds} seeds: {len(planned)} stages, {tokens:,} tokens in all")
 
 
+def _stage_table(*more: str) -> Table:
+    """A table of stages, whose names and counts are not cut on a narrow screen."""
+    whole = [Column(name, no_wrap=True) for name in ("stage", "requests", "tokens")]
+    return Table(*whole, "GPU hours", *more)
+
+
 def _plan_table(planned: list[Stage], estimated: list[Cost]) -> Table:
     """What each stage costs; the commands say what it reads and writes."""
-    table = Table("stage", "requests", "tokens", "GPU hours", *HARDWARE)
+    table = _stage_table(*HARDWARE)
     for stage, estimate in zip(planned, estimated, strict=True):
         table.add_row(stage.name, *map(_shown, estimate.numbers.values()))
     return table

@@ -68,6 +68,8 @@ def import_(
     if source == "websight":
         refuse_existing(output, replace=force)
         tasks = read_websight(split=split, count=n or limit, source=dataset or DATASET)
+    elif n is not None or dataset is not None:
+        raise UsageError("--n and --from are for websight; --limit N reads the first N tasks of a file")
     else:
         tasks = read_tasks(source, limit)
     _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)
@@ -95,7 +97,8 @@ def make(
     """
     generators = sorted(each for domain in all_domains() for each in domain.generators)
     if name not in generators:
-        raise UsageError(f"there is no generator {name!r}; there is {', '.join(generators)}")
+        step = "give --split, --n and --seed apart" if ":" in name else f"there is {', '.join(generators)}"
+        raise UsageError(f"there is no generator {name!r}; {step}")
     encode = Encoder().encode
     tasks = read_tasks(f"{name}:{split}:{n}:{seed}")
     _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)

@@ -46,4 +46,4 @@ def read_answers(path: Path, tasks: Collection[str]) -> Iterator[Episode]:
             answer=answer.answer,
         )
     if not attempts:
-        raise DataError("has no records", path=path)
+        raise DataError("has no records; give a file that has some", path=path)

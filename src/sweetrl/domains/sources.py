@@ -71,6 +71,8 @@ def _generator(source: str | Path) -> Generator | None:
     if is_on_hub(source) or Path(source).exists():
         return None
     found = registry.find_generator(name)
+    if found is None and "://" in str(source):
+        raise UsageError(f"{source}: tasks are not read from an address; download the file and give its path")
     if found is None and ":" in str(source):
         names = [each for domain in registry.all_domains() for each in domain.generators]
         close = get_close_matches(name, names, n=1)

@@ -9,6 +9,7 @@ from sweetrl.experiments.model_size import parameters_of
 from sweetrl.experiments.pipeline import places_in, policy_algorithm
 from sweetrl.experiments.run_folder import RunFolder
 from sweetrl.experiments.study_report import EXAMPLES, REPORT, are_unseen, credited
+from sweetrl.models import shipped
 from sweetrl.records import write_atomically
 from sweetrl.report import Run, compose, render
 from sweetrl.settings import Recipe
@@ -52,5 +53,8 @@ def _folders(recipe: Recipe) -> list[RunFolder]:
 
 
 def _label(recipe: Recipe, run: Run) -> str:
-    algorithm = policy_algorithm(recipe.algorithm)
-    return "untrained" if algorithm is None or run.name == "untrained" else f"trained by {algorithm.name}"
+    """What a study would call the method; a script that dialogues were learned from is called by its name."""
+    algorithm, agent = policy_algorithm(recipe.algorithm), recipe.agent.model
+    if algorithm is None or run.name == "untrained":
+        return "untrained" if agent in shipped.NAMES or agent.startswith(("openai:", "hf:")) else agent
+    return "SWEET-RL" if recipe.algorithm == "sweet" else algorithm.label.removeprefix("Policy by ")

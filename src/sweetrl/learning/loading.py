@@ -19,7 +19,7 @@ from transformers import (
 )
 from transformers.distributed.configuration_utils import DistributedConfig
 
-from sweetrl.errors import UsageError, first_line
+from sweetrl.errors import UsageError, unloadable
 from sweetrl.learning.algorithms import algorithm_of
 from sweetrl.learning.heads import SCORE_HEAD, add_score_head, save_score_head
 from sweetrl.learning.settings import LoraSettings, Precision, TrainingSettings
@@ -31,7 +31,7 @@ def load_tokenizer(path: str) -> Any:
     try:
         return AutoTokenizer.from_pretrained(located(path), trust_remote_code=False)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot load a tokenizer from there: {first_line(error)}") from error
+        raise unloadable(path, "a tokenizer", error) from error
 
 
 def load_config(path: str, *, vision: bool = False) -> Any:
@@ -187,4 +187,4 @@ def _without_adapters(settings: TrainingSettings) -> TrainingSettings:
 
 def _unloadable(path: str, error: Exception, *, vision: bool = False) -> UsageError:
     kind = "vision-language" if vision else "causal language"
-    return UsageError(f"{path}: cannot load a {kind} model from there: {first_line(error)}")
+    return unloadable(path, f"a {kind} model", error)

@@ -6,7 +6,7 @@ import msgspec
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
-from sweetrl.errors import UsageError, first_line
+from sweetrl.errors import UsageError, unloadable
 from sweetrl.learning.critic_cards import CriticCard
 from sweetrl.learning.loading import load_tokenizer
 from sweetrl.learning.reference import model_digest
@@ -30,7 +30,7 @@ def load_network(path: str, *, vision: bool = False, dtype: torch.dtype | None =
                 located(path), dtype=chosen, output_loading_info=True, trust_remote_code=False
             )
     except (OSError, ValueError, RuntimeError) as error:
-        raise UsageError(f"{path}: cannot load a language model from there: {first_line(error)}") from error
+        raise unloadable(path, "a language model", error) from error
     if found["missing_keys"]:
         raise UsageError(
             f"{path}: the weights are of another architecture than the {model.config.model_type} that config.json "

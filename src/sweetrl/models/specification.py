@@ -173,6 +173,8 @@ def parse_url(text: str) -> EndpointUrl:
 def _complaint(text: str) -> str:
     kind, colon, _ = text.partition(":")
     shown = kind if colon else re.sub(r"//\S*@", "//***@", text)
+    if text == "human":
+        return "no model is called 'human'; to take part yourself, use `sweetrl play`"
     close = difflib.get_close_matches(kind.lower(), KINDS, n=1)
     if close:
         return f"there is no kind of model '{shown}'; did you mean {KINDS[close[0]]}?"

@@ -26,7 +26,7 @@ class Prompt:
     def __init__(self, text: str, *, source: str) -> None:
         """`source` is how complaints call the text: a shipped name or a file."""
         if not text.strip():
-            raise ConfigError(f"{source}: the prompt is empty")
+            raise ConfigError(f"{source}: the prompt is empty; write one, or leave it out")
         self.text = text
         self.source = source
         self.fields = frozenset(name for name in _FIELD.findall(text) if name)

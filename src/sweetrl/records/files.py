@@ -85,7 +85,7 @@ def unreadable(path: Path, error: OSError) -> DataError:
     if isinstance(error, FileNotFoundError):
         return DataError(f"no such file; {_nearest(path)}", path=path)
     if isinstance(error, IsADirectoryError):
-        return DataError("is a folder, a file of JSON lines was expected; name a file in it", path=path)
+        return DataError("is a folder where a file was expected; name a file in it", path=path)
     return DataError(f"cannot be read: {error.strerror}", path=path)
 
 

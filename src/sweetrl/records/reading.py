@@ -100,7 +100,7 @@ def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
         empty = False
         yield decode(number, line)
     if empty:
-        raise DataError("has no records", path=path)
+        raise DataError("has no records; give a file that has some", path=path)
 
 
 class _Schema(Struct):

@@ -6,8 +6,10 @@ A file that says `extends = "other.toml"` has all that the other one has, next t
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from enum import EnumType
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -209,6 +211,18 @@ def _faults_of_value(value: Any, wanted: Any, where: str) -> Iterator[str]:
         yield f"{where}: {str(error).partition(' - at ')[0]}{_written(wanted)}"
 
 
+def _parts(wanted: Any) -> Iterator[Any]:
+    """The types that a value may have: a type, or the members of a union, without their constraints."""
+    origin = get_origin(wanted)
+    if origin is Annotated:
+        yield from _parts(get_args(wanted)[0])
+    elif origin in (Union, UnionType):
+        for each in get_args(wanted):
+            yield from _parts(each)
+    else:
+        yield wanted
+
+
 def _written(wanted: Any) -> str:
     """How a value of a plain type is written in TOML."""
     plain = {
@@ -217,7 +231,10 @@ def _written(wanted: Any) -> str:
         bool: "true or false",
         str: "text in quotes",
     }
-    found = [plain[each] for each in (wanted, *get_args(wanted)) if each in plain]
+    parts = list(_parts(wanted))
+    found = [" or ".join(one.value for one in each) for each in parts if isinstance(each, EnumType)]
+    found += [" or ".join(get_args(each)) for each in parts if get_origin(each) is Literal]
+    found += [plain[each] for each in parts if each in plain]
     return f"; write {found[0]}" if found else ""
 
 

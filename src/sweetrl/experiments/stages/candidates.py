@@ -10,6 +10,7 @@ from sweetrl.domains.dialogues import distinct_episodes
 from sweetrl.domains.prompt_files import refuse_other_domain
 from sweetrl.domains.registry import DEFAULT, find_domain
 from sweetrl.domains.sources import tasks_or_none
+from sweetrl.errors import DataError
 from sweetrl.experiments.stages.filling import Tally, fill, open_output, opened_models
 from sweetrl.experiments.stages.reporting import SILENT, Reporter
 from sweetrl.records import fingerprint, part_of
@@ -36,6 +37,8 @@ async def draw_candidates(
         stored = distinct_episodes(episodes, tasks)
         return (episode for episode in stored if _is_chosen(episode, settings))
 
+    if next(dialogues(), None) is None:
+        raise DataError("no dialogue is chosen; raise --fraction", path=episodes)
     part = part_of((stored.id for stored in stored_turns(dialogues())), settings.shard)
     tally, rules = Tally(output, "turns"), Rules(turn_limit=settings.turn_limit)
     async with opened_models(tally) as models:

@@ -32,6 +32,7 @@ def pair_candidates(
     }
     stored = load_episodes(episodes, tasks_or_none(source))
     tally = Tally(output, "turn pairs", extra={"turns": 0, "turns_without_pairs": 0})
+    next(read_records(ranked, CandidateSet))  # a wrong file is refused before one is written
     made = _made(ranked, stored, tally.extra, settings)
     with open_output(output, TurnPair, "turn-pairs", config, reporter) as log:
         fill_at_once(log, made, tally, reporter)

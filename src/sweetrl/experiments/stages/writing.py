@@ -15,6 +15,7 @@ from sweetrl.domains.duplicates import KnownTasks
 from sweetrl.errors import DataError
 from sweetrl.experiments.stages.filling import Tally, opened_models
 from sweetrl.experiments.stages.reporting import SILENT, Reporter
+from sweetrl.models.specification import parse_spec
 from sweetrl.records import RecordLog, open_log, read_lines, read_records, write_lines
 from sweetrl.settings import ScorerSettings
 from sweetrl.types import Task, digest
@@ -44,6 +45,7 @@ def write_tasks_file(
     order: Order, writer: ModelSettings, output: Path, reporter: Reporter = SILENT
 ) -> tuple[Tally, list[Draft]]:
     """Write tasks until there are enough, or too many drafts were rejected; the drafts of this and earlier runs."""
+    parse_spec(writer.spec)  # a wrong name is refused before a file is written
     tally = Tally(drafts_of(output), "drafts")
     config = {
         "model": writer.spec,

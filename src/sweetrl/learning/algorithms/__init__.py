@@ -89,4 +89,5 @@ def default_settings(algorithm: str, **changes: object) -> TrainingSettings:
     try:
         return msgspec.convert(msgspec.to_builtins(fields), TrainingSettings)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"training: {error}") from None
+        reason, _, field = str(error).partition(" - at `$.")
+        raise ConfigError(f"{field.rstrip('`') or 'training'}: {reason}; give another value") from None

@@ -8,7 +8,7 @@ from functools import partial
 
 from safetensors import SafetensorError
 
-from sweetrl.errors import NoReplyError, UsageError, first_line
+from sweetrl.errors import NoReplyError, unloadable
 from sweetrl.models.local.chat import ChatTokenizer
 from sweetrl.models.local.engine import Counters, Engine
 from sweetrl.models.local.network import Network
@@ -49,8 +49,7 @@ class LocalModel:
             self._tokenizer = ChatTokenizer(path)
             self._network = Network(path)
         except (OSError, ValueError, SafetensorError) as error:
-            reason = first_line(error)
-            raise UsageError(f"hf:{path}: cannot load a language model from there: {reason}") from error
+            raise unloadable(f"hf:{path}", "a language model", error) from error
         rows = max_batch or (TINY_BATCH if self._network.weights < TINY else BATCH)
         self._engine = Engine(self._network, self._tokenizer, max_batch=rows, prefix_bytes=prefix_bytes)
 
