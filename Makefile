@@ -45,9 +45,10 @@ test-all: $(COMPLETE) ## all tests, those with a real language model too
 test-integrations: ## the adapters and the Ray executor against the real packages, each in an environment of its own
 	scripts/install-system-packages
 	set -e; for peer in inspect openenv ray verifiers; do \
+	    case $$peer in ray) more=train constraint=constraints.txt;; *) more=serve constraint=/dev/null;; esac; \
 	    $(PYTHON) -m venv .venv-$$peer; \
-	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$$peer,serve,test]"; \
-	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check uv; \
+	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check --constraint $$constraint \
+	        uv --editable ".[$$peer,$$more,serve,test]"; \
 	    PATH="$(CURDIR)/.venv-$$peer/bin:$$PATH" \
 	        .venv-$$peer/bin/python -m pytest -W default tests/integrations/test_$${peer}*.py; \
 	done
