@@ -27,6 +27,7 @@ from sweetrl.experiments.on_ray import RayExecutor  # noqa: E402
 
 pytestmark = pytest.mark.timeout(900)
 STORE = 80 << 20
+os.environ.setdefault("RAY_worker_niceness", "0")  # else workers starve on a machine that is busy
 
 
 @pytest.fixture(scope="module")

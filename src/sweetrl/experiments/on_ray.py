@@ -73,8 +73,11 @@ class RayExecutor(LocalExecutor):
             return super()._launch(stage, variables)
         import ray
 
-        # What to do about a lost worker is decided here: Ray would start a second writer of the same files.
-        task = ray.remote(_perform).options(name=stage.name, max_retries=0, **_resources(stage))
+        resources = _resources(stage)
+        # What to do about a lost worker is decided here: Ray would start a second writer of the same files. A worker
+        # that had a GPU ends with the stage, as it would keep memory there for as long as it lives.
+        once = {"max_calls": 1} if resources["num_gpus"] else {}
+        task = ray.remote(max_retries=0, **once)(_perform).options(name=stage.name, **resources)
         return _Task(task.remote(*self._call(stage, variables)))
 
     def _call(self, stage: Stage, variables: Mapping[str, str]) -> tuple[Any, ...]:
