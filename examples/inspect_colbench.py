@@ -14,12 +14,14 @@ from sweetrl.integrations.inspect_ai import colbench, episodes_of
 TASKS = "mini-backend:test:20"
 
 
-def main(model: str | Model) -> None:
+def main(model: str | Model, tasks: str = TASKS) -> None:
     """Evaluate a model of inspect's, which keeps a log; then read the log."""
-    [log] = evaluate(colbench(TASKS, "colleague"), model=model)
-    for score in log.results.scores if log.results else ():
+    [log] = evaluate(colbench(tasks, "colleague"), model=model)
+    if log.results is None:
+        sys.exit(f"the evaluation broke down: {log.error.message if log.error else log.status}")
+    for score in log.results.scores:
         print(score.name, score.metrics["mean"].value)
-    credit = sweetrl.credit(TASKS, list(episodes_of(log)), "scripted:mini-backend")
+    credit = sweetrl.credit(tasks, list(episodes_of(log)), "scripted:mini-backend")
     for each in credit:
         print(each.episode_id, each.turn, each.advantage)
 

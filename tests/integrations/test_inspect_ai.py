@@ -101,7 +101,7 @@ def test_the_example_prints_metrics_and_the_credit_of_turns(
     monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path))
     monkeypatch.setenv("INSPECT_DISPLAY", "none")
     example = runpy.run_path(str(CHECKOUT / "examples/inspect_colbench.py"))
-    example["main"](model("mini-oracle"))
+    example["main"](model("mini-oracle"), TASKS)
     said = capsys.readouterr().out
     assert "success 1.0\n" in said
     assert len({line.split()[0] for line in said.splitlines() if "#0 " in line}) == 20
