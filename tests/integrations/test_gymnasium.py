@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from conftest import CHECKOUT
 from sweetrl.dialogue.agents import ScriptedAgent
 from sweetrl.dialogue.blame import UNREADABLE
 from sweetrl.dialogue.collaborators import ScriptedCollaborator
@@ -70,23 +71,11 @@ def test_gymnasiums_own_checker_has_nothing_to_complain_about() -> None:
     made.close()
 
 
-BY_NAME = """
-import gymnasium
-
-env = gymnasium.make(
-    "sweetrl.integrations.gymnasium:sweetrl/ColBench-v0", tasks="mini-backend:train:5", collaborator="colleague"
-)
-env.reset(seed=1)
-env.step("Which?")
-*_, info = env.step("I WANT TO ANSWER: def f(): pass")
-env.close()
-print(info["verdict"].scorer, info["verdict"].reward)
-"""
-
-
-def test_gymnasium_makes_it_by_name_without_any_other_import() -> None:
-    ran = subprocess.run([sys.executable, "-c", BY_NAME], capture_output=True, text=True, check=True)
-    assert ran.stdout == "backend-module/2 0.0\n"
+def test_the_example_needs_no_other_import_and_holds_a_dialogue() -> None:
+    example = CHECKOUT / "examples/gymnasium_dialogue.py"
+    ran = subprocess.run([sys.executable, example], capture_output=True, text=True, check=True)
+    assert "assistant: What should it return?\nuser: " in ran.stdout
+    assert ran.stdout.endswith("reward 0.0, success False\n")
 
 
 def test_the_first_observation_is_the_request(env: ColBenchEnv) -> None:

@@ -1,6 +1,7 @@
 """Through inspect_ai's own runner: its solver loop, its scorers, its log."""
 
 import asyncio
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import Model, ModelAPI, ModelOutput, get_model, modelapi
 
 import sweetrl
+from conftest import CHECKOUT
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.integrations.inspect_ai import colbench, episodes_of, outcome
 from sweetrl.types import Message, Role
@@ -91,6 +93,18 @@ def test_a_log_can_be_scored_again(evaluated: Callable[[str], EvalLog]) -> None:
     again = score_again(read_eval_log(log.location), outcome(TASKS, "colleague", 8), display="none")
 
     assert metric(again, "success") == 1.0
+
+
+def test_the_example_prints_metrics_and_the_credit_of_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("INSPECT_LOG_DIR", str(tmp_path))
+    monkeypatch.setenv("INSPECT_DISPLAY", "none")
+    example = runpy.run_path(str(CHECKOUT / "examples/inspect_colbench.py"))
+    example["main"](model("mini-oracle"), TASKS)
+    said = capsys.readouterr().out
+    assert "success 1.0\n" in said
+    assert len({line.split()[0] for line in said.splitlines() if "#0 " in line}) == 20
 
 
 def test_a_collaborator_that_is_down_is_an_error_of_the_sample_and_no_zero(tmp_path: Path) -> None:

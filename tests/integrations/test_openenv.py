@@ -1,6 +1,8 @@
 """Over OpenEnv's own server and client, through a real socket."""
 
+import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
@@ -13,12 +15,19 @@ import pytest
 pytest.importorskip("openenv", reason="needs the extra `openenv`; run by `make test-integrations`")
 
 import sweetrl
+from conftest import CHECKOUT
 from sweetrl.dialogue.background import run_in_background
 from sweetrl.integrations.openenv import ColBenchClient, Heard, Say
 from sweetrl.types import Message, Role
 
 TASKS = "mini-backend:test:20:3"
-SERVER = "import sys, uvicorn; uvicorn.run('sweetrl.integrations.openenv:app', factory=True, port=int(sys.argv[1]))"
+
+
+def container_command() -> list[str]:
+    """What the container of the example runs."""
+    lines = (CHECKOUT / "examples/openenv_server/Containerfile").read_text().splitlines()
+    [command] = [line.removeprefix("CMD ") for line in lines if line.startswith("CMD ")]
+    return list(json.loads(command))
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +36,8 @@ def url() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     wanted = {"SWEETRL_TASKS": TASKS, "SWEETRL_COLLABORATOR": "colleague", "SWEETRL_TURN_LIMIT": "8"}
-    server = subprocess.Popen([sys.executable, "-c", SERVER, str(port)], env=os.environ | wanted)
+    command = [sys.executable, "-m", *container_command(), "--host", "127.0.0.1", "--port", str(port)]
+    server = subprocess.Popen(command, env=os.environ | wanted)
     while server.poll() is None:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -85,6 +95,13 @@ def test_nothing_of_the_secret_leaves_the_server(url: str) -> None:
 
     assert task.request in seen
     assert task.secret.reference not in seen
+
+
+def test_the_example_holds_a_dialogue(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(CHECKOUT / "examples/openenv_dialogue.py"))["main"](url)
+    said = capsys.readouterr().out
+    assert "assistant: What should it return?\nuser: " in said
+    assert said.endswith("reward 0.0, success False\n")
 
 
 def test_a_step_after_the_end_says_what_to_do(url: str) -> None:

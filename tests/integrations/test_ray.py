@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from sweetrl.domains.backend.secret import backend_secret
 from sweetrl.domains.sources import load_tasks
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.experiments.runner import Runner
+from sweetrl.records import read_card
 
 ray = pytest.importorskip("ray", reason="ray is not installed: make test-integrations", exc_type=ImportError)
 
@@ -26,6 +27,7 @@ from sweetrl.experiments.on_ray import RayExecutor  # noqa: E402
 
 pytestmark = pytest.mark.timeout(900)
 STORE = 80 << 20
+os.environ.setdefault("RAY_worker_niceness", "0")  # else workers starve on a machine that is busy
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +144,12 @@ def scoring(folder: Path) -> tuple[str, ...]:
     return ("score", *files, "-o")
 
 
+def drawing(folder: Path) -> tuple[str, ...]:
+    """Candidates by a model, which takes the training stack."""
+    sampling = ("--n", "2", "--fraction", "0.12", "--agent-max-tokens", "48", "--concurrency", "1")
+    return ("candidates", "--episodes", f"{folder}/episodes.jsonl", "--agent", "mini", *sampling, "-o")
+
+
 def dialogues(folder: Path) -> tuple[str, ...]:
     sides = (
         "--agent",
@@ -170,9 +178,22 @@ def rollout_stage(inputs: Path, folder: Path) -> Stage:
     return Stage("rollout", (*dialogues(inputs), str(folder)), (), folder / "episodes.jsonl")
 
 
+def candidates_stage(inputs: Path, folder: Path) -> Stage:
+    output = folder / "candidates.jsonl"
+    return Stage("candidates", (*drawing(inputs), str(output)), (), output)
+
+
 def config_of(folder: Path, name: str) -> dict[str, Any]:
     card = json.loads((folder / f"{name}.run.json").read_bytes())
     return {key: card[key] for key in ("command", "config", "records", "sha256")}
+
+
+@pytest.fixture(scope="module")
+def drawn(inputs: Path) -> Path:
+    """The inputs with candidates, drawn in one process."""
+    pytest.importorskip("torch", reason="needs the extra `train`: make test-integrations")
+    assert main.run([*drawing(inputs), str(inputs / "candidates.jsonl"), "--quiet"]) == 0
+    return inputs
 
 
 @pytest.mark.parametrize("raylet", [False, True], ids=["worker", "raylet"])
@@ -195,6 +216,37 @@ def test_a_killed_writer_changes_no_byte(
     assert not (tmp_path / "shards").exists() or not list((tmp_path / "shards").rglob("*-of-*"))
     if raylet:
         cluster.add_node(num_cpus=1, object_store_memory=STORE)
+
+
+def test_one_actor_makes_several_shards_with_its_model_and_a_killed_one_changes_no_byte(
+    cluster: Any, drawn: Path, tmp_path: Path
+) -> None:
+    size = read_card(drawn / "candidates.jsonl").records // 6
+    stage = candidates_stage(drawn, tmp_path)
+    killer = Killer(tmp_path / "shards" / stage.name, "candidates", size, raylet=False, spared=0)
+    killer.start()
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    executor = RayExecutor(tmp_path, command=noting, shards={"candidates": 6})
+    Runner(tmp_path, [stage], executor=executor).run()
+    assert killer.records > 0, "no actor was killed in the middle of a shard"
+    await_end(killer.ended)
+    assert (tmp_path / "candidates.jsonl").read_bytes() == (drawn / "candidates.jsonl").read_bytes()
+    attempts = (tmp_path / NOTED).read_text().split()
+    assert len(attempts) == 7
+    assert len(set(attempts)) < 7
+    await_end([int(each) for each in attempts])
+
+
+NOTED = "processes.txt"
+
+
+def noting(words: Sequence[str]) -> int:
+    """The command, by a process that leaves its number beside the output of the run."""
+    folder = Path(words[words.index("-o") + 1]).parents[3]
+    if "--shard" in words:
+        with (folder / NOTED).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+    return main.run(words)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])

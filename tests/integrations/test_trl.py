@@ -1,6 +1,6 @@
 """GRPO by TRL itself on dialogues of ours, and TRL's own reading of our datasets."""
 
-from pathlib import Path
+import runpy
 from typing import Any
 
 import pytest
@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("trl", reason="needs the extra `test-train`")
 
 from datasets import Dataset
-from transformers import AutoModelForCausalLM, AutoTokenizer
-from trl import GRPOConfig, GRPOTrainer
+from transformers import AutoTokenizer
 from trl.data_utils import is_conversational
 
+from conftest import CHECKOUT
 from sweetrl.dialogue.rules import Rules
 from sweetrl.errors import UsageError
 from sweetrl.integrations import trl as ours
@@ -29,35 +29,18 @@ def benchmark() -> Any:
     opened.close()
 
 
-def settings(folder: Path, **more: Any) -> GRPOConfig:
-    defaults = {
-        "output_dir": str(folder),
-        "per_device_train_batch_size": 8,
-        "num_generations": 4,
-        "max_completion_length": 96,
-        "max_steps": 2,
-        "learning_rate": 1e-4,
-        "use_cpu": True,
-        "report_to": "none",
-        "logging_steps": 1,
-        "bf16": False,
-        "seed": 3,
-    }
-    return GRPOConfig(**{**defaults, **more})
-
-
-def trained(benchmark: Benchmark, folder: Path, rollout: Any) -> GRPOTrainer:
-    mini = located("mini")
-    trainer = GRPOTrainer(
-        AutoModelForCausalLM.from_pretrained(mini),
-        processing_class=AutoTokenizer.from_pretrained(mini, padding_side="left"),
-        train_dataset=ours.prompts(benchmark),
-        rollout_func=rollout,
-        reward_funcs=ours.reward,
-        args=settings(folder),
-    )
-    trainer.train()
-    return trainer
+EXAMPLE = runpy.run_path(str(CHECKOUT / "examples/trl_grpo.py"))
+SETTINGS: dict[str, Any] = {
+    "per_device_train_batch_size": 8,
+    "num_generations": 4,
+    "max_completion_length": 96,
+    "max_steps": 2,
+    "learning_rate": 1e-4,
+    "use_cpu": True,
+    "report_to": "none",
+    "bf16": False,
+    "seed": 3,
+}
 
 
 class Watched(ours.DialogueRollout):
@@ -78,7 +61,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
     rollout = Watched(opened)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
-        trainer = trained(opened, tmp_path_factory.mktemp("grpo"), rollout)
+        folder = str(tmp_path_factory.mktemp("grpo"))
+        trainer = EXAMPLE["trainer_of"](located("mini"), opened, rollout, output_dir=folder, **SETTINGS)
+        trainer.train()
     yield trainer, rollout
     opened.close()
 

@@ -33,7 +33,7 @@ EXTRA_PURPOSES = {
     "openenv": "the OpenEnv server and its client",
     "verifiers": "the taskset and environment for `vf-eval`",
     "trl": "GRPO and datasets for TRL",
-    "ray": "jobs on many machines; nothing uses it yet",
+    "ray": "stages and shards on a Ray cluster",
     "test": "running the tests",
     "test-slow": "tests with a real language model",
     "test-train": "tests of training",

@@ -1,7 +1,8 @@
 """Runs stages on a Ray cluster, as tasks of Ray core: each on whichever machine has room, in shards where asked for.
 
 Every machine sees the run's folder under the same path. A process that Ray keeps between tasks has its modules and
-sandboxes ready for the next shard. This process alone writes the journal and merges; stages with a launcher run here.
+sandboxes ready for the next shard. Shards of stages with a model of their own go to actors, which keep the model too.
+This process alone writes the journal and merges; stages with a launcher run here.
 """
 
 import contextlib
@@ -18,8 +19,10 @@ from sweetrl.errors import UsageError, needs_extra
 from sweetrl.experiments.local import LocalExecutor
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.experiments.processes import Child, die_with_parent
+from sweetrl.experiments.ray_crew import Crew
 from sweetrl.experiments.sharding import LOST, loads_model
 from sweetrl.experiments.warm_workers import Command, environment
+from sweetrl.models.kept import keep_networks
 from sweetrl.sandbox import keep_warm
 
 PASSED_ON = "SWEETRL_"
@@ -35,6 +38,8 @@ class RayExecutor(LocalExecutor):
         """`command` runs a stage, given its arguments."""
         super().__init__(folder.absolute(), jobs=jobs, logs=True, shards=shards)
         self._command = command
+        self._crews: dict[str, Crew] = {}
+        """Of each stage whose shards keep their models."""
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -54,18 +59,40 @@ class RayExecutor(LocalExecutor):
         """A task has one core."""
         return 1
 
+    def _launch_part(self, places: list[str], stage: Stage, place: int | None) -> Child:
+        if place is None or not loads_model(stage):
+            return super()._launch_part(places, stage, place)
+        if stage.name not in self._crews:
+            import ray
+
+            self._crews[stage.name] = Crew(ray.remote(_Actor).options(**_resources(stage)))
+        return self._crews[stage.name].start(*self._call(stage, self._variables(len(places))))
+
     def _launch(self, stage: Stage, variables: Mapping[str, str]) -> Child:
         if stage.launcher or stage.arguments[0] == "merge":
             return super()._launch(stage, variables)
         import ray
 
-        gpus = 1 if loads_model(stage) and ray.cluster_resources().get("GPU") else 0
-        told = {
-            name: value for name, value in {**os.environ, **variables}.items() if name.startswith(PASSED_ON)
-        }
-        # What to do about a lost worker is decided here: Ray would start a second writer of the same files.
-        task = ray.remote(_perform).options(name=stage.name, num_cpus=1, num_gpus=gpus, max_retries=0)
-        return _Task(task.remote(self._command, stage.arguments, Path.cwd(), self.log(stage), told))
+        resources = _resources(stage)
+        # What to do about a lost worker is decided here: Ray would start a second writer of the same files. A worker
+        # that had a GPU ends with the stage, as it would keep memory there for as long as it lives.
+        once = {"max_calls": 1} if resources["num_gpus"] else {}
+        task = ray.remote(max_retries=0, **once)(_perform).options(name=stage.name, **resources)
+        return _Task(task.remote(*self._call(stage, variables)))
+
+    def _call(self, stage: Stage, variables: Mapping[str, str]) -> tuple[Any, ...]:
+        """What a worker is told."""
+        known = {**os.environ, **variables}
+        told = {name: value for name, value in known.items() if name.startswith(PASSED_ON)}
+        return self._command, stage.arguments, Path.cwd(), self.log(stage), told
+
+
+def _resources(stage: Stage) -> dict[str, int]:
+    """What a command of a stage asks of the cluster."""
+    import ray
+
+    has_gpus = loads_model(stage) and ray.cluster_resources().get("GPU")
+    return {"num_cpus": 1, "num_gpus": 1 if has_gpus else 0}
 
 
 class _Task:
@@ -123,6 +150,17 @@ def _perform(
         except Exception:
             traceback.print_exc(file=sys.stderr)
             return 1
+
+
+class _Actor:
+    """A worker of one stage, whose shards load the same models."""
+
+    def __init__(self) -> None:
+        keep_networks()
+
+    def perform(self, *call: Any) -> int:
+        """Make a shard."""
+        return _perform(*call)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from sweetrl.learning.critic_cards import CriticCard
 from sweetrl.learning.loading import load_tokenizer
 from sweetrl.learning.reference import model_digest
 from sweetrl.learning.tokens import DialogueEncoder
+from sweetrl.models.kept import kept
 from sweetrl.models.local.network import GROUPED_ATTENTION, no_progress_bars
 from sweetrl.models.shipped import located
 from sweetrl.types import digest
@@ -21,6 +22,10 @@ def load_network(path: str, *, vision: bool = False, dtype: torch.dtype | None =
 
     Two models whose log-probabilities are compared must have one `dtype`; without it, a GPU keeps that of the files.
     """
+    return kept(("reads", path, vision, dtype), lambda: _load(path, vision=vision, dtype=dtype))
+
+
+def _load(path: str, *, vision: bool, dtype: torch.dtype | None) -> Any:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     chosen = dtype or (torch.float32 if device.type == "cpu" else "auto")
     kind: Any = AutoModelForImageTextToText if vision else AutoModelForCausalLM
@@ -54,5 +59,10 @@ def context_of(model: Any, unbounded: int) -> int:
 
 def critic_name(label: str, told: CriticCard | str, *models: Any) -> str:
     """A label with a mark that changes whenever an advantage could."""
-    parts = [msgspec.json.encode(told).decode(), *map(model_digest, models)]
+    parts = [msgspec.json.encode(told).decode(), *map(_digest, models)]
     return f"{label}@{digest(' '.join(parts))[:8]}"
+
+
+def _digest(model: Any) -> str:
+    """The mark of the weights of a model that is only read; to compute it takes a second for each gigabyte."""
+    return kept(("mark", id(model)), lambda: model_digest(model))

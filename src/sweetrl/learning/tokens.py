@@ -13,8 +13,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-
 from sweetrl.errors import DataError, UsageError
 from sweetrl.types import Message, Role, Turn, Unfinished
 
@@ -251,6 +249,8 @@ class DialogueEncoder:
         return list(self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
 
     def _render(self, messages: Sequence[Message], *, prompt: bool) -> str:
+        from jinja2 import TemplateError  # comes with `train`, which critics without a model do not need
+
         if any(message.images for message in messages):
             raise UsageError("models are trained on text only; leave dialogues with images out")
         chat = self._chat(messages)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from transformers.masking_utils import sdpa_mask
 from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
 from sweetrl.errors import UsageError
+from sweetrl.models.kept import kept
 from sweetrl.models.local.cache import RaggedCache
 from sweetrl.models.local.prefixes import Prefix
 
@@ -48,7 +50,7 @@ class Network:
 
     def __init__(self, path: str) -> None:
         self.device = _device()
-        self._model = _load(path, self.device)
+        self._model = kept(("speaks", path), partial(_load, path, self.device))
         if self.device.type == "cpu" and self._model.config._attn_implementation == "sdpa":
             self._model.set_attn_implementation(GROUPED_ATTENTION)
         self._layers = _plain_layers(path, self._model.config)
