@@ -6,7 +6,8 @@ import pytest
 
 from sweetrl.domains.backend.references import Expected, Rest, evaluate_rests, readable, run_reference
 from sweetrl.domains.backend.secret import BackendSecret
-from sweetrl.sandbox import Limits, Sandbox, decode
+from sweetrl.errors import SandboxError
+from sweetrl.sandbox import NOT_RUN, Limits, Program, Result, Sandbox, TimedOut, decode
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,7 @@ def test_rests_are_evaluated_on_decoded_values_without_reference_or_answer(sandb
 def test_parts_of_tests_that_never_end_cost_no_whole_test_its_time() -> None:
     reference = "import itertools\ndef f(x): return 2 * x"
     tests = {f"test{least}": f"next(i for i in itertools.count() if f(i) > {least})" for least in range(5)}
-    with Sandbox(limits=Limits(call_seconds=0.2, total_seconds=0.6)) as sandbox:
+    with Sandbox(limits=Limits(call_seconds=0.2, total_seconds=1.2)) as sandbox:
         secret = BackendSecret(reference=reference, tests=tests)
         found = run_reference("def f(x)", secret, sandbox, scope="module")
     assert [(each.flaw, each.outcome) for each in found] == [("", least // 2 + 1) for least in range(5)]
@@ -135,6 +136,37 @@ def test_parts_that_never_end_leave_the_other_parts_their_time() -> None:
     secret = BackendSecret(
         reference="import itertools\ndef f(x): return 2 * x", tests=endless | {"last": "f(1) == 2"}
     )
-    with Sandbox(limits=Limits(call_seconds=0.2, total_seconds=1.0)) as sandbox:
+    with Sandbox(limits=Limits(call_seconds=0.2, total_seconds=1.2)) as sandbox:
         *_, last = run_reference("def f(x)", secret, sandbox, scope="module")
     assert (last.split.subject, last.widened) == ("f(1)", False)
+
+
+def test_a_part_that_a_busy_machine_delays_is_tried_again(sandbox: Sandbox) -> None:
+    class Busy:
+        """Has no time for parts and rests of tests when they are first run."""
+
+        def __init__(self) -> None:
+            self.seen: set[str] = set()
+
+        def run(self, program: Program) -> list[Result]:
+            late = [call for call in program.calls if "==" not in call or "answer_value" in call]
+            delayed = {*late} - self.seen
+            self.seen |= delayed
+            delays = (TimedOut("more than 1 s"), NOT_RUN)
+            return [
+                delays[at % 2] if call in delayed else result
+                for at, (call, result) in enumerate(zip(program.calls, sandbox.run(program), strict=True))
+            ]
+
+    for test in ("f(1) == 2", "f(1) == 2 == f(1)", "f(3) == 6"):
+        found = expected(Busy(), "def f(x): return 2 * x", test)  # type: ignore[arg-type]
+        assert (found.widened, found.flaw) == (False, "")
+
+
+def test_a_machine_that_never_has_time_leaves_the_reference_unjudged() -> None:
+    class Overloaded:
+        def run(self, program: Program) -> list[Result]:
+            return [NOT_RUN] * len(program.calls)
+
+    with pytest.raises(SandboxError, match="too busy"):
+        expected(Overloaded(), "def f(x): return x", "f(1) == 1")  # type: ignore[arg-type]
