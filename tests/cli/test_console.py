@@ -48,12 +48,12 @@ def test_notes_go_to_standard_error_and_are_never_wrapped(capsys):
 def test_sentences_are_broken_between_words_on_a_terminal_alone(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "20")
     console.results.cache_clear()
-    console.paragraph("This run is too small to rank [the methods].")
+    console.paragraphs(["This run is too small to rank [the methods]."])
     assert capsys.readouterr().out == "This run is too small to rank [the methods].\n"
     monkeypatch.setenv("TERM", "xterm")
     with contextlib.redirect_stdout(Terminal()) as screen:
         console.results.cache_clear()
-        console.paragraph("This run is too small to rank [the methods].")
+        console.paragraphs(["This run is too small to rank [the methods]."])
     console.results.cache_clear()
     assert screen.getvalue().split("\n") == ["This run is too ", "small to rank [the ", "methods].", ""]
 

@@ -6,7 +6,7 @@ on standard output. rich and msgspec are imported on first use, because `--help`
 
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,10 +50,11 @@ def note(text: str) -> None:
     sys.stderr.write(f"{printable(text)}\n")
 
 
-def paragraph(text: str) -> None:
+def paragraphs(texts: Iterable[str]) -> None:
     """Sentences on standard output, broken between words on a terminal and nowhere else."""
     shown = results()
-    shown.print(printable(text), markup=False, highlight=False, soft_wrap=not shown.is_terminal)
+    for text in texts:
+        shown.print(printable(text), markup=False, highlight=False, soft_wrap=not shown.is_terminal)
 
 
 def print_json(value: Any) -> None:

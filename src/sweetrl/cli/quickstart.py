@@ -84,8 +84,7 @@ def quickstart(
     if not fresh and not quiet:
         console.note(f"{study.output}: was finished before; remove the folder to run it again")
     console.results().print(results_table(results))
-    for line in caveats(results):
-        console.paragraph(line)
+    console.paragraphs(caveats(results))
     typer.echo(f"Report: {report}")
     if not quiet:
         for line in next_steps(study, results.tasks, shipped(RECIPES[variant])):

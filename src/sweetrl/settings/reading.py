@@ -6,7 +6,7 @@ A file that says `extends = "other.toml"` has all that the other one has, next t
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from enum import EnumType
+from enum import StrEnum
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -232,7 +232,7 @@ def _written(wanted: Any) -> str:
         str: "text in quotes",
     }
     parts = list(_parts(wanted))
-    found = [" or ".join(one.value for one in each) for each in parts if isinstance(each, EnumType)]
+    found = [" or ".join(each) for each in parts if isinstance(each, type) and issubclass(each, StrEnum)]
     found += [" or ".join(get_args(each)) for each in parts if get_origin(each) is Literal]
     found += [plain[each] for each in parts if each in plain]
     return f"; write {found[0]}" if found else ""
