@@ -33,7 +33,7 @@ from sweetrl.sandbox.inside.encoding import LAZY
 from sweetrl.syntax import parse_expression
 
 _SMALLEST_BUDGET = 4096
-_ROUNDS = 2
+_ROUNDS = 3
 """How often a part of a test may take too long before it counts as one that never ends."""
 
 
