@@ -232,8 +232,8 @@ def test_one_actor_makes_several_shards_with_its_model_and_a_killed_one_changes_
     await_end(killer.ended)
     assert (tmp_path / "candidates.jsonl").read_bytes() == (drawn / "candidates.jsonl").read_bytes()
     attempts = (tmp_path / NOTED).read_text().split()
-    assert len(attempts) == 7
-    assert len(set(attempts)) < 7
+    assert len(attempts) > 6
+    assert len(set(attempts)) < len(attempts)
     await_end([int(each) for each in attempts])
 
 
