@@ -14,7 +14,7 @@ from sweetrl.browser.assets import WebAssets
 from sweetrl.browser.chromium import find_browser, launch, write_font_configuration
 from sweetrl.browser.play import PlayStyles
 from sweetrl.browser.tab import CannotMeasure, Limits, Tab, open_tab
-from sweetrl.errors import MissingExtra, PageError, RenderError, SweetError
+from sweetrl.errors import PageError, RenderError, SweetError, needs_extra
 from sweetrl.records import without_surrogates
 from sweetrl.types import Shot
 
@@ -215,10 +215,8 @@ class BrowserPool:
 
 def _require_playwright() -> None:
     """Refuse at once what no page could be shown without."""
-    try:
+    with needs_extra("showing pages", "browser"):
         import playwright  # noqa: F401  what counts is that it is there
-    except ImportError as error:
-        raise MissingExtra("showing pages", "browser") from error
 
 
 async def _ended(ending: Coroutine[Any, Any, None]) -> None:

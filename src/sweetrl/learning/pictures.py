@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import AutoProcessor
 
-from sweetrl.errors import DataError, MissingExtra, UsageError, one_line
+from sweetrl.errors import DataError, UsageError, needs_extra, one_line
 
 REMEMBERED_PICTURES = 1024
 """Of so many the tokens are kept."""
@@ -121,10 +121,8 @@ def load_pictures(path: str) -> PictureReader:
 
 
 def _open(path: Path) -> Any:
-    try:
+    with needs_extra("looking at pictures", "browser"):
         from PIL import Image
-    except ImportError:
-        raise MissingExtra("looking at pictures", "browser") from None
     try:
         with Image.open(path) as picture:
             return picture.convert("RGB")

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweetrl.domains.frontend.similarity import SimilarityScore
-from sweetrl.errors import MissingExtra, PageError, RenderError
+from sweetrl.errors import MissingExtra, PageError, RenderError, needs_extra
 from sweetrl.types import Box, Shot, picture_digest
 
 Array = NDArray[np.float64]
@@ -127,10 +127,8 @@ def features_of(shot: Shot) -> Features:
 
 
 def _open(shot: Shot) -> Any:
-    try:
+    with needs_extra("comparing pages", "browser"):
         from PIL import Image
-    except ImportError:
-        raise MissingExtra("comparing pages", "browser") from None
     return Image.open(io.BytesIO(shot.png)).convert("RGB")
 
 

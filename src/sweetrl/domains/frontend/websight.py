@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sweetrl.domains.frontend.secret import FrontendSecret
-from sweetrl.errors import DataError, MissingExtra, one_line
+from sweetrl.errors import DataError, needs_extra, one_line
 from sweetrl.types import Task, digest
 
 DATASET = "HuggingFaceM4/WebSight"
@@ -35,15 +35,11 @@ _FIXED_ID = re.compile(r"/id/\d+")
 
 def read_websight(*, split: str = "train", count: int | None = None, source: str = DATASET) -> Iterator[Task]:
     """Tasks of the first `count` rows of a hub dataset, streamed, or of a local folder or file of its form."""
-    try:
+    with needs_extra("reading WebSight", "train"):
         import datasets  # type: ignore[import-untyped]
-    except ImportError:
-        raise MissingExtra("reading WebSight", "train") from None
     try:
-        if source == DATASET:
-            rows = datasets.load_dataset(source, CONFIG, split=split, streaming=True)
-        else:
-            rows = datasets.load_dataset(source, split=split, streaming=True)
+        config = CONFIG if source == DATASET else None
+        rows = datasets.load_dataset(source, config, split=split, streaming=True)
         # The screenshots are the largest part by far, and made anew here.
         rows = rows.select_columns(["llm_generated_idea", "text"])
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
