@@ -17,7 +17,6 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-import msgspec
 from msgspec import NODEFAULT
 
 from sweetrl.browser import BrowserPool
@@ -43,6 +42,7 @@ from sweetrl.evaluation.tracking import fact_tracker
 from sweetrl.evaluation.turning_points import CreditReport
 from sweetrl.learning.algorithms import algorithm_named, default_options
 from sweetrl.protocols import Agent, Collaborator, Scorer, TurnCritic
+from sweetrl.records import record_lines
 from sweetrl.sandbox import Program, Result, Sandbox
 from sweetrl.settings import ScorerSettings, TrainRunSettings, settings_fields
 from sweetrl.types import Episode, RunMetrics, Sampling, Shot, Task, TurnCredit, Verdict
@@ -326,7 +326,7 @@ def _as_file(folder: Path, name: str, value: Any) -> Any:
     if not isinstance(value, Iterable) or isinstance(value, str | Path):
         return Path(value) if isinstance(value, str) and name in _FILES else value
     path = folder / f"{name}.jsonl"
-    path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in value))
+    path.write_bytes(b"".join(record_lines(value)))
     return str(path) if name == "tasks" else path
 
 

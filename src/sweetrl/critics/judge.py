@@ -5,15 +5,15 @@ reply that cannot be read is an abstention, not a tie. A turn that is alone, as 
 credit, is graded instead of compared.
 """
 
-import asyncio
 import re
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from sweetrl import prompts
 from sweetrl.critics.critic_type import CriticTools, CriticType
 from sweetrl.domains.registry import reference_text
 from sweetrl.errors import ModelError
+from sweetrl.models.concurrency import all_of
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel
 from sweetrl.seeds import derive_seed
@@ -88,7 +88,7 @@ class JudgeCritic:
         games = [game for pair in meetings(len(outputs), self._rounds) for game in (pair, pair[::-1])]
         asked = [self._compare(task, history, outputs[one], outputs[other]) for one, other in games]
         results: dict[str, list[float]] = {output: [] for output in outputs}
-        for (one, other), preference in zip(games, await _all_of(asked), strict=True):
+        for (one, other), preference in zip(games, await all_of(asked), strict=True):
             if preference is not None:
                 results[outputs[one]].append(preference)
                 results[outputs[other]].append(-preference)
@@ -127,16 +127,6 @@ def meetings(count: int, rounds: int) -> list[tuple[int, int]]:
         if (other := (one + step) % count) != one
     }
     return sorted(pairs)
-
-
-async def _all_of(asked: Iterable[Awaitable[float | None]]) -> list[float | None]:
-    """All results; the first failure ends the others instead of leaving them running."""
-    running = [asyncio.ensure_future(each) for each in asked]
-    try:
-        return await asyncio.gather(*running)
-    finally:
-        for each in running:
-            each.cancel()
 
 
 def parse_preference(reply: str) -> float | None:

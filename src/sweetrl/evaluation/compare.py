@@ -54,7 +54,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """Share of tasks on which the second run earned more; a tie is half a win."""
 
 
-def compare_runs(first: TaskTally, second: TaskTally, *, seed: int = 0) -> Comparison:
+def compare_runs(first: TaskTally, second: TaskTally) -> Comparison:
     """The second run less the first."""
     refuse_other_scorers(first, second)
     common = sorted(first.answers.keys() & second.answers.keys())
@@ -65,7 +65,7 @@ def compare_runs(first: TaskTally, second: TaskTally, *, seed: int = 0) -> Compa
         name: str, figure: Callable[[TaskTally, str], float], tasks: Sequence[str] = common
     ) -> Difference:
         return paired_difference(
-            name, [figure(first, task) for task in tasks], [figure(second, task) for task in tasks], seed
+            name, [figure(first, task) for task in tasks], [figure(second, task) for task in tasks]
         )
 
     return Comparison(

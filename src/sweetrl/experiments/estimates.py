@@ -38,11 +38,6 @@ class Cost:
         return {"requests": self.requests, "tokens": self.tokens, "gpu_hours": self.gpu_hours, **demand}
 
 
-def costs(recipe: Recipe, planned: list[Stage]) -> list[Cost]:
-    """The cost of each stage."""
-    return [cost(recipe, stage) for stage in planned]
-
-
 def cost(recipe: Recipe, stage: Stage) -> Cost:
     """The cost of a stage of a recipe."""
     return _Counter(recipe).cost(stage)

@@ -48,8 +48,6 @@ def start(
 
 def die_with_parent() -> None:
     """End this process when the one that started it ends; programs that it runs in turn die with it."""
-    import ctypes
-
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 

@@ -26,7 +26,7 @@ from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.settings import Precision, TrainingSettings
 from sweetrl.learning.sharding import free_gathered_weights, is_split, local_part
 from sweetrl.learning.tokens import EncodedSequence
-from sweetrl.records import unreadable, unwritable
+from sweetrl.records import record_lines, unreadable, unwritable
 
 Sums = tuple[float, ...]
 """Summed log-probabilities of the turns of one sequence, in the order of their numbers, or of one example."""
@@ -150,7 +150,7 @@ def _read(folder: Path, stem: str) -> dict[str, Sums]:
 
 
 def _append(path: Path, found: dict[str, Sums]) -> None:
-    lines = b"".join(msgspec.json.encode(_Line(key, sums)) + b"\n" for key, sums in found.items())
+    lines = b"".join(record_lines(_Line(key, sums) for key, sums in found.items()))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:

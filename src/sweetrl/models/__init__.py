@@ -19,7 +19,6 @@ __all__ = [
     "Endpoints",
     "Meter",
     "MeteredModel",
-    "ModelSpec",
     "Price",
     "ScriptedModel",
     "open_model",

@@ -1,6 +1,5 @@
 """Chat models behind an OpenAI-compatible endpoint (vLLM, SGLang, llama.cpp, Ollama, OpenAI...)."""
 
-import asyncio
 import base64
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -9,6 +8,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from sweetrl.errors import ModelError
+from sweetrl.models.concurrency import all_of
 from sweetrl.models.faults import Fault, unusable
 from sweetrl.models.meter import FREE, Meter, Price
 from sweetrl.models.server import Server
@@ -96,15 +96,11 @@ class OpenAIModel:
         self, request: dict[str, Any], missing: int, at_once: int, seed: int
     ) -> list[Completion]:
         sizes = [min(at_once, missing - start) for start in range(0, missing, at_once)]
-        try:
-            async with asyncio.TaskGroup() as group:
-                parts = [
-                    group.create_task(self._samples(request, size, derive_seed(seed, "more samples", index)))
-                    for index, size in enumerate(sizes)
-                ]
-        except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        return [sample for part in parts for sample in part.result()]
+        parts = await all_of(
+            self._samples(request, size, derive_seed(seed, "more samples", index))
+            for index, size in enumerate(sizes)
+        )
+        return [sample for part in parts for sample in part]
 
     async def _ask(self, request: dict[str, Any], n: int, seed: int) -> list[Completion]:
         """One request: between 1 and `n` samples. One that somebody listens to is streamed, where the server can."""

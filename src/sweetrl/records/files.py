@@ -32,6 +32,12 @@ def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
     return count
 
 
+def record_lines(records: Iterable[Any]) -> Iterator[bytes]:
+    """Each record as a line of JSON, for `write_lines`."""
+    encode = msgspec.json.Encoder().encode
+    return (encode(each) + b"\n" for each in records)
+
+
 @contextlib.contextmanager
 def getting_its_name(temporary: Path, path: Path) -> Iterator[None]:
     """What the block writes to `temporary` is called `path` at its end; if it fails, what was there stays."""

@@ -5,7 +5,7 @@ each other, prefixed by the section's name where it is `PREFIXED` (`agent.temper
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -115,14 +115,12 @@ def _fields(section: type[Section]) -> Iterator[Field]:
 def _nested(field: Field, section: str, prefix: str, *, optional: bool) -> Field:
     """A field of a nested section, as seen from outside."""
     missing = optional and field.default is NODEFAULT
-    return Field(
-        (section, *field.path),
-        (prefix + field.name).strip("_"),
-        field.type | None if missing else field.type,
-        None if missing else field.default,
-        field.setting,
-        field.low,
-        field.high,
+    return replace(
+        field,
+        path=(section, *field.path),
+        name=(prefix + field.name).strip("_"),
+        type=field.type | None if missing else field.type,
+        default=None if missing else field.default,
     )
 
 

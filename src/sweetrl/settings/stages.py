@@ -229,8 +229,8 @@ class SamplingSettings(TurnLimitSettings, frozen=True, kw_only=True):
     shard: ShardOption = None
 
 
-class CriticChoice(Section, frozen=True, kw_only=True):
-    """A critic, and how many turns it is given at a time: of `credit`."""
+class RankSettings(Section, frozen=True, kw_only=True):
+    """Who ranks candidates, and how a judge among the critics does it: of `rank`."""
 
     critic: Annotated[
         Name,
@@ -243,6 +243,9 @@ class CriticChoice(Section, frozen=True, kw_only=True):
     critic_prompt: CriticPrompt = None
     precision: CriticPrecision = None
     concurrency: RankConcurrency = RANK_CONCURRENCY
+    judge_prompt: JudgePrompt = None
+    judge_rounds: JudgeRounds = None
+    shard: ShardOption = None
 
 
 class CreditSettings(Section, frozen=True, kw_only=True):
@@ -275,14 +278,6 @@ class CreditSettings(Section, frozen=True, kw_only=True):
     precision: CriticPrecision = None
     concurrency: RankConcurrency = RANK_CONCURRENCY
     seed: Annotated[int, derived("Seed of the folds in which a critic is learned.")] = 0
-    shard: ShardOption = None
-
-
-class RankSettings(CriticChoice, frozen=True, kw_only=True):
-    """Who ranks candidates, and how a judge among the critics does it: of `rank`."""
-
-    judge_prompt: JudgePrompt = None
-    judge_rounds: JudgeRounds = None
     shard: ShardOption = None
 
 

@@ -80,12 +80,12 @@ def differences(reference: Shot, answer: Shot, *, quote: bool = False) -> list[D
     return sorted(found, key=lambda each: -each.weight)
 
 
-def striking(found: Sequence[Difference], count: int = 2) -> list[Difference]:
-    """The first of each aspect, `count` of them."""
+def striking(found: Sequence[Difference]) -> list[Difference]:
+    """The two most striking differences of different aspects; `found` is in the order of their weight."""
     first: dict[Aspect, Difference] = {}
     for each in found:
         first.setdefault(each.aspect, each)
-    return list(first.values())[:count]
+    return list(first.values())[:2]
 
 
 class _Pages:

@@ -57,12 +57,10 @@ TURN_LIMIT = 8
 ANSWER = "I WANT TO ANSWER:\n"
 
 
-def hold_dialogue(
-    task: Task, seed: int, habits: Habits = HABITS, turn_limit: int = TURN_LIMIT
-) -> list[Message]:
+def hold_dialogue(task: Task, seed: int, habits: Habits = HABITS) -> list[Message]:
     """One dialogue, request and answer included."""
     rng = random.Random(derive_seed("corpus", task.id, seed))  # noqa: S311  not a secret
-    return _Programmer(task, rng, habits).talk(turn_limit)
+    return _Programmer(task, rng, habits).talk()
 
 
 class _Programmer:
@@ -77,10 +75,10 @@ class _Programmer:
         self._asked: list[Fact] = []
         self._irrelevant = rng.sample(IRRELEVANT, len(IRRELEVANT))
 
-    def talk(self, turn_limit: int) -> list[Message]:
+    def talk(self) -> list[Message]:
         said = [Message(Role.USER, self._task.request)]
-        for turn in range(turn_limit):
-            if turn == turn_limit - 1 or self._answers():
+        for turn in range(TURN_LIMIT):
+            if turn == TURN_LIMIT - 1 or self._answers():
                 return [*said, Message(Role.ASSISTANT, self._answer())]
             said += self._exchange()
         raise AssertionError("the last turn answers")

@@ -78,16 +78,14 @@ KNOWING = Habits(listen=1.0, slip=0.0, hurry=0.0, finish=1.0, words=None, peek=0
 """Of a builder who has read the reference: drafts come nearer to it than the remarks explain."""
 
 
-def hold_dialogue(
-    task: Task, seed: int, habits: Habits = HABITS, turn_limit: int = TURN_LIMIT
-) -> list[Message]:
+def hold_dialogue(task: Task, seed: int, habits: Habits = HABITS) -> list[Message]:
     """One dialogue with the scripted designer, request and answer included."""
     rng = random.Random(derive_seed("page corpus", task.id, seed))  # noqa: S311  not a secret
     wanted = read_choices(frontend_secret(task).page)
     business = business_of(task.request)
     history = [Message(Role.USER, task.request)]
     while True:
-        output = next_output(history, rng, habits, turn_limit, reference=wanted)
+        output = next_output(history, rng, habits, TURN_LIMIT, reference=wanted)
         history.append(Message(Role.ASSISTANT, output))
         if output.startswith(ANSWER_MARKER):
             return history
