@@ -84,7 +84,7 @@ def load_episodes(path: Episodes, tasks: Tasks | None = None) -> list[Episode]:
 def load_agent(
     spec: str, tasks: Tasks, *, rules: Rules | None = None, sampling: Sampling | None = None
 ) -> Agent:
-    """The agent of a name, with the prompt for these tasks; it samples at temperature 1 unless told otherwise."""
+    """The agent of a name, with the prompt for these tasks; it samples at temperature 1 unless `sampling` is given."""
     return _agent(spec, load_tasks(tasks), rules or Rules(), sampling, _kept())
 
 
@@ -167,7 +167,7 @@ def metrics(
 async def credit_async(
     tasks: Tasks, episodes: Episodes, critic: str | TurnCritic, *, concurrency: int = 8
 ) -> list[TurnCredit]:
-    """How much each turn of the dialogues brought them closer to the reference, in a critic's eyes, in order."""
+    """A critic's advantage for each turn of the dialogues, in order: how much closer to the reference it led."""
     known = {task.id: task for task in load_tasks(tasks)}
     pairs = [(_task_of(each, known), each) for each in load_episodes(episodes, known.values())]
     order = {episode.id: number for number, (_, episode) in enumerate(pairs)}
@@ -193,7 +193,7 @@ async def credit_logs_async(
     seed: int = 0,
     concurrency: int = 8,
 ) -> CreditReport:
-    """Which turns of a log earned or lost the outcome: of chats as you have them, published dialogues or our episodes.
+    """Which turns of a log earned or lost the outcome; a log has chats in any format, published dialogues or episodes.
 
     Without a `critic` one is learned from the outcomes, reading turns with `model` (`mini`, `hf:PATH_OR_ID`, or `words`
     alone); no dialogue is credited by a fit that saw its outcome. `tasks` and `verdicts` belong to episodes of ours.
@@ -227,7 +227,7 @@ credit_logs = _plain(credit_logs_async)
 
 
 def credit_page(report: CreditReport, *, title: str = "Which turn broke the conversation") -> str:
-    """What `credit_logs` found as one HTML page: the turns that hurt most, what successes do, and every dialogue."""
+    """The findings of `credit_logs` as one HTML page: the turns that hurt most, habits of successes, all dialogues."""
     from sweetrl.report.credit_page import credit_page as page_of
 
     return page_of(report, title=title)
@@ -249,7 +249,7 @@ def train(algorithm: str, *, model: str, output: str | Path, **settings: Any) ->
 
 
 async def render_async(html: str) -> Shot:
-    """What a page looks like that nobody trusts, rendered offline: a PNG and the boxes of its elements."""
+    """Render an untrusted page offline: a PNG and the boxes of its elements."""
     async with BrowserPool(workers=1) as browsers:
         return await browsers.render(html)
 
@@ -258,7 +258,7 @@ render = _plain(render_async)
 
 
 async def run_code_async(source: str, *calls: str) -> list[Result]:
-    """Run Python that nobody trusts in the sandbox: for each call a `Returned` with its `value`, or what went wrong."""
+    """Run untrusted Python in the sandbox: for each call a `Returned` with its `value`, or what went wrong."""
     with Sandbox() as sandbox:
         return await asyncio.to_thread(sandbox.run, Program(sources=(source,), calls=calls))
 
@@ -271,7 +271,7 @@ run_code = _plain(run_code_async)
 
 @cache
 def _kept() -> Models:
-    """What lives as long as the process."""
+    """Models that stay open as long as the process."""
     models = Models()
     close_at_end(models)
     return models

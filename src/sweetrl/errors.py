@@ -72,7 +72,7 @@ class EndpointDown(UsageError):  # noqa: N818  the name says it all
 
 @contextmanager
 def needs_extra(feature: str, extra: str) -> Iterator[None]:
-    """What is imported in the block may not be installed."""
+    """Report an import that fails in the block as a missing extra."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -82,24 +82,24 @@ def needs_extra(feature: str, extra: str) -> Iterator[None]:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by an unknown name: the one that is most like it, or all that there are."""
+    """A hint for an unknown name: the most similar one, or all that there are."""
     names = list(known)
     close = get_close_matches(name, names, n=1)
     return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names) or 'none'}"
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, without line breaks."""
+    """The message of an error, without line breaks."""
     return " ".join(str(error).split())
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says: libraries go on with advice of their own."""
+    """The first line of an error's message: libraries add advice of their own."""
     return str(error).strip().partition("\n")[0]
 
 
 def unloadable(path: str, what: str, error: BaseException) -> UsageError:
-    """What a library could not load from a folder or the hub: its reason, and our next step."""
+    """An error for something that a folder or the hub could not provide: the library's reason, and our next step."""
     reason = first_line(error).rstrip(".:")
     step = "give the folder of a model, or its name on the hub"
     return UsageError(f"{path}: cannot load {what} from there: {reason}; {step}")
@@ -119,7 +119,7 @@ class ModelError(StageError):
 
 
 class NoReplyError(ModelError):
-    """A model that works gave no usable reply to a chat: too long, stopped by a content filter, or nothing was said.
+    """A working model gave no usable reply to a chat: too long, stopped by a content filter, or empty.
 
     Whoever wrote the words may be to blame. `kind` is `context_length`, `content_filter` (the chat was refused),
     `reply_filtered`, `reply_too_large` or `no_content` (what the model itself wrote is the cause).

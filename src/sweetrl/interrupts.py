@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 
 class _Interrupts:
-    """What came, and what the command does about it now."""
+    """The interrupts so far, and how the command reacts to the next one."""
 
     def __init__(self) -> None:
         self.reactions: tuple[Reaction, ...] = ()

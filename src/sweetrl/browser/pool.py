@@ -1,4 +1,4 @@
-"""`BrowserPool`: pages that nobody trusts to pictures, several at a time."""
+"""`BrowserPool`: renders untrusted pages to pictures, several at a time."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ class _Process:
         return self.browser.is_connected() and not self.tab.abandoned
 
     async def kill(self) -> None:
-        """At once, whatever it is busy with: there is nothing in it to save."""
+        """Kill the browser at once; nothing in it needs saving."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         await _ended(self.browser.close())

@@ -1,4 +1,4 @@
-"""Whether a page can leave anything behind in the document that showed it.
+"""Checks that a page leaves nothing behind in the document that showed it.
 
 Replacing what a document contains costs a browser half of what a new document does. But a document keeps some
 things that its content asked for: a policy or a default style (`meta http-equiv`), the set of styles that a title

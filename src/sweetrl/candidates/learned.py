@@ -41,7 +41,7 @@ class LearnedCredit:
     """How often a held-out success is ranked above a held-out failure; 0.5 is chance."""
     critic: str
     reads: str
-    """What the critic looked at."""
+    """Which features the critic used."""
 
 
 def learn_credit(dialogues: Sequence[LoggedDialogue], model: str = "mini", *, seed: int = 0) -> LearnedCredit:

@@ -1,4 +1,4 @@
-"""Candidates as a critic ranks them. The critic sees the task's secret; whoever drew them did not."""
+"""Rank candidates by a critic, which sees the task's secret; the agent that drew them did not."""
 
 import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -117,7 +117,7 @@ def _context(
 async def judged(
     critic: TurnCritic, task: Task, history: Sequence[Message], outputs: Sequence[str]
 ) -> list[float]:
-    """What the critic says, once it is known to be usable: one finite number for each output."""
+    """The critic's advantages, checked: one finite number per output."""
     advantages = _usable(critic, await critic.advantages(task, history, outputs), outputs)
     if isinstance(advantages, StageError):
         raise advantages
@@ -127,7 +127,7 @@ async def judged(
 def _usable(
     critic: TurnCritic, advantages: list[float] | StageError, outputs: Sequence[str]
 ) -> list[float] | StageError:
-    """What a critic said, or what is wrong with it."""
+    """The critic's advantages, or an error that explains why they are unusable."""
     if isinstance(advantages, StageError):
         return advantages
     if len(advantages) != len(outputs):

@@ -1,4 +1,4 @@
-"""Candidates for every turn of stored dialogues, drawn from an agent that sees what it saw then, and no more.
+"""Candidates for every turn of stored dialogues, drawn from an agent that sees only what it had seen then.
 
 No collaborator is needed: each turn is asked about on its own, and nothing that is drawn is said.
 """
@@ -15,7 +15,7 @@ from sweetrl.types import CandidateSet, Ending, Episode, Unfinished, turn_id
 SAMPLES_PER_TURN = 16
 """Paper, section 4.2."""
 SUSPICIOUS = 8
-"""Turns whose candidates are all the same text, before a server is taken not to sample at all."""
+"""If the candidates of each of the first turns, this many, are copies of one text, the server does not sample."""
 
 
 class StoredTurn(NamedTuple):

@@ -149,7 +149,7 @@ def _run_stages(
     asked: Asked,
     servers: tuple[ServerSettings, ...] = (),
 ) -> list[dict[str, Any]]:
-    """One stage after the other shows what it says; several at a time are watched from outside."""
+    """Run the stages. One at a time, each prints its own output; several at a time, their progress is shown."""
     refuse_problems(Path(output), planned, recipes, servers, quiet=asked.quiet)
     view = None
     if asked.jobs > 1:
@@ -214,7 +214,7 @@ def _stage_table(*more: str) -> Table:
 
 
 def _plan_table(planned: list[Stage], estimated: list[Cost]) -> Table:
-    """What each stage costs; the commands say what it reads and writes."""
+    """A table of the cost of each stage; the commands say what it reads and writes."""
     table = _stage_table(*HARDWARE)
     for stage, estimate in zip(planned, estimated, strict=True):
         table.add_row(stage.name, *map(_shown, estimate.numbers.values()))

@@ -54,7 +54,7 @@ class JudgeCritic:
         comparing: Prompt | None = None,
         grading: Prompt | None = None,
     ) -> None:
-        """Prompts of one's own show {first} and {second} to compare, {output} to grade."""
+        """Custom prompts: `comparing` has the fields {first} and {second}, `grading` has {output}."""
         self._model = model
         self._rounds = rounds
         self._comparing = comparing or prompts.load("judge-pair")
@@ -71,7 +71,7 @@ class JudgeCritic:
         """The model's specification, and what of it is not as usual."""
 
     async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
-        """One for each output; equal outputs have equal ones."""
+        """One advantage per output; equal outputs get equal advantages."""
         distinct = list(dict.fromkeys(outputs))
         if len(distinct) == 1:
             graded = 0.0 if len(outputs) > 1 else await self._grade(task, history, distinct[0])
@@ -119,7 +119,7 @@ class JudgeCritic:
 
 
 def meetings(count: int, rounds: int) -> list[tuple[int, int]]:
-    """Who meets whom: each one the next `rounds` in a circle; all meet all if that is no more."""
+    """The pairs to compare: each candidate with the next `rounds` in a circle; all with all if that is no more."""
     pairs = {
         (min(one, other), max(one, other))
         for one in range(count)

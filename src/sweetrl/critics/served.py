@@ -62,7 +62,7 @@ class ServedCritic:
         return token_credit(self._reading.encoder, output, shares)
 
     async def _shares(self, choice: Choice) -> "list[Tensor]":
-        """Of each output, what each of its tokens adds to the advantage."""
+        """For each output, what each of its tokens adds to the advantage."""
         import torch
 
         from sweetrl.learning.losses import turn_advantages
@@ -80,7 +80,7 @@ class ServedCritic:
 
 
 async def _logprobs(model: "PromptLogprobs", turn: "EncodedCandidates") -> list[list[float]]:
-    """Of each continuation the log-probability of each token; equal ones are asked for once."""
+    """The log-probability of each token of each continuation; equal continuations are requested once."""
     different = list(dict.fromkeys(map(tuple, turn.continuations)))
     found = await all_of(model.of(turn.prefix, each) for each in different)
     known = dict(zip(different, found, strict=True))

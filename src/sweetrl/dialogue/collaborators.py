@@ -97,7 +97,7 @@ class ReplayedCollaborator:
                         known.append(turn.reply)
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
-        """What the stored collaborator answered in this very situation."""
+        """The stored collaborator's reply in exactly this situation."""
         known = self._replies.get(_situation(task.id, history))
         if task.id not in self._tasks:
             raise CollaboratorError(f"no stored dialogue of task {task.id} has a reply")

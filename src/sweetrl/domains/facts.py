@@ -102,7 +102,7 @@ def _numbers(text: str, words: Iterable[str]) -> Iterator[float]:
 
 
 def sentences(reply: str, question: str) -> list[Sentence]:
-    """The sentences of a reply; one that affirms says what was asked, too."""
+    """The sentences of a reply; one that affirms includes what was asked."""
     texts = _SENTENCE.split(reply)
     if _AFFIRMS.match(reply):
         texts += _SENTENCE.split(question)

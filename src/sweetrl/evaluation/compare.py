@@ -17,7 +17,7 @@ from sweetrl.evaluation.wins import refuse_other_scorers, tallied_win_rate
 from sweetrl.types import Metric
 
 EXACT_TASKS = 18
-"""Up to so many tasks that differ, all 2^18 ways to flip their signs are tried."""
+"""If up to this many tasks differ, all ways to flip their signs are tried."""
 FLIPS = 10_000
 """Random ways to flip the signs where there are more."""
 ROUNDING = 1e-9
@@ -42,13 +42,13 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """A second run against a first."""
 
     tasks: int
-    """Those that both have scored answers to; the others count for nothing."""
+    """Tasks with scored answers in both runs; all others are left out."""
     only_first: tuple[str, ...]
     """Ids of the tasks that only the first run has scored answers to."""
     only_second: tuple[str, ...]
     success: Difference
     success_failures_as_zero: Difference
-    """Of success with dialogues that failed or could not be scored counted as zero, on all tasks of both."""
+    """Success with failed and unscored dialogues counted as zero, on all tasks of both runs."""
     reward: Difference
     win_rate: Metric
     """Share of tasks on which the second run earned more; a tie is half a win."""

@@ -21,7 +21,7 @@ Outcome = Literal["reward", "success"]
 Floats = NDArray[np.float64]
 
 ORACLE = "oracle: replays"
-"""What the critic is called that knows all replays."""
+"""Name of the critic that knows all replays."""
 MEASURES = {
     "spearman": "Spearman",
     "pooled_spearman": "Spearman, all turns",
@@ -29,9 +29,9 @@ MEASURES = {
     "gain": "gain",
     "top1": "top 1",
 }
-"""What tables call the metrics of `CreditQuality`."""
+"""The names of the metrics of `CreditQuality` in tables."""
 HALVES = "replays, half against half"
-"""What the critic is called that knows half of the replays, and is judged by the other half."""
+"""Name of the critic that knows half of the replays and is measured by the other half."""
 
 
 class CreditQuality(Struct, frozen=True, kw_only=True):
@@ -39,9 +39,9 @@ class CreditQuality(Struct, frozen=True, kw_only=True):
 
     critic: str
     turns: int
-    """Those at which the candidates differ in value; the others cannot tell a good critic from a bad one."""
+    """Turns whose candidates differ in value; the others cannot tell a good critic from a bad one."""
     undecided: int
-    """The others."""
+    """Turns whose candidates all have the same value."""
     spearman: Metric
     """Mean over turns of the rank correlation between advantages and values."""
     pooled_spearman: Metric
@@ -79,7 +79,7 @@ def _error(replays: Floats) -> float:
 
 
 def _outcomes(turn: TurnValues, outcome: Outcome) -> list[Floats]:
-    """Of each candidate, the outcome of each replay."""
+    """The outcome of each replay, for each candidate."""
     if turn.values is None:
         raise DataError(f"the values of {turn.id} are missing: its replays failed")
     values = turn.values

@@ -20,7 +20,7 @@ RESAMPLES = 2000
 SAME = 1e-12
 """Means of tasks that differ by no more, as a share of what is possible, differ by rounding."""
 BATCH_ENTRIES = 1 << 20
-"""How many drawn tasks are held at a time: 8 MB."""
+"""Limit on the drawn tasks in memory at a time: 8 MB."""
 
 
 def proportion(name: str, successes: int, count: int, *, unscored: int = 0) -> Metric:
@@ -127,7 +127,7 @@ def _in_order(
 
 
 def middle(draws: NDArray[np.float64], tasks: int) -> tuple[float, float]:
-    """The ends of the 95 % interval that a bootstrap over so many tasks has drawn."""
+    """The ends of the 95 % interval from the draws of a bootstrap over this many tasks."""
     tail = tail_share(tasks)
     low, high = np.quantile(draws, [tail, 1 - tail])
     return float(low), float(high)

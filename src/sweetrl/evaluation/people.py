@@ -67,7 +67,7 @@ def agreement_with_people(annotations: Iterable[Annotation], credit: Iterable[Tu
 
 
 def _marks(annotations: Iterable[Annotation]) -> dict[str, int]:
-    """What most people say of each turn; turns on which they are divided count for nothing."""
+    """The majority's mark for each turn; turns with a tie are left out."""
     votes: dict[str, int] = {}
     for each in annotations:
         votes[each.id] = votes.get(each.id, 0) + (1 if each.mark == "helped" else -1)

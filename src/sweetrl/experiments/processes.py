@@ -11,7 +11,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Child(Protocol):
-    """What is asked of a program that runs."""
+    """The part of `subprocess.Popen` that runs need."""
 
     def poll(self) -> int | None:
         """Its exit code, if it has ended; that of a signal is negative."""

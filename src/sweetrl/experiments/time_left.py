@@ -50,7 +50,7 @@ def weight(recipe: Recipe, stage: Stage) -> float:
 
 
 def kind_of(stage: Stage) -> str:
-    """What a stage spends its time on: stages of one kind have about the same pace."""
+    """The kind of work of a stage: stages of one kind have about the same pace."""
     command = stage.arguments[0]
     return "talk" if command in ("rollout", "evaluate", "values", "candidates") else command
 
@@ -62,7 +62,7 @@ class Clock:
     weights: Sequence[float]
     schedule: Schedule
     kinds: Sequence[str] = ()
-    """What each stage spends its time on; if none are given, all have one pace."""
+    """The kind of work of each stage; without kinds, all have one pace."""
     now: Callable[[], float] = time.monotonic
     _finished: list[tuple[str, float, float]] = field(default_factory=list)
     """Kind, seconds and weight of what this run has done."""

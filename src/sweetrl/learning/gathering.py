@@ -1,4 +1,4 @@
-"""Questions that are asked while others are being answered, gathered and then answered together."""
+"""Gathers requests that arrive while others are computed, and computes them together."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""How many requests one server gets at a time: more while it keeps up, fewer as soon as it does not.
+"""Adapts the number of concurrent requests to a server: more while it keeps up, fewer as soon as it does not.
 
 Additive increase, multiplicative decrease, as in TCP. The limit doubles with every round of replies until it
 is first cut, then grows by one a round. It is cut when a good part of the recent requests were pushed back,

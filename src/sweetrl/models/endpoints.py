@@ -25,7 +25,7 @@ class EndpointOptions(Struct, frozen=True, kw_only=True):
     attempts: Positive = 12
     """How often a request is sent before it fails."""
     costly_attempts: Positive = 5
-    """The same for timeouts, content filters and prompts that are too long, each counted for itself."""
+    """Attempts after timeouts, content filters and prompts that are too long, each counted separately."""
     first_backoff: Seconds = 0.5
     """Upper bound in seconds of the first pause between attempts; it doubles from one to the next."""
     max_backoff: Seconds = 20.0

@@ -14,7 +14,7 @@ from sweetrl.seeds import derive_seed
 from sweetrl.types import Completion, Message, Role, Sampling, Usage
 
 Script = Callable[[Sequence[Message], int], str]
-"""(chat, seed) -> what the model says next."""
+"""(chat, seed) -> the model's next message."""
 
 _WORD = re.compile(r"\s*\S+")
 _WORDS = (

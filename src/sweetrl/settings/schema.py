@@ -1,4 +1,4 @@
-"""How settings describe themselves: each field once, for the command line, recipes, run cards and docs.
+"""Descriptions of settings: each field once, for the command line, recipes, run cards and docs.
 
 A settings class is a msgspec struct whose fields carry a `Setting`. Sections nest: their fields become options beside
 each other, prefixed by the section's name where it is `PREFIXED` (`agent.temperature` is `--agent-temperature`).
@@ -28,7 +28,7 @@ class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Record(Enum):
-    """What a run card keeps of a setting."""
+    """What a run card records of a setting."""
 
     VALUE = "value"
     """The value itself."""
@@ -42,15 +42,15 @@ class Record(Enum):
 
 @dataclass(frozen=True)
 class Setting:
-    """What there is to know about a field besides its type and default."""
+    """The description of a field, beyond its type and default."""
 
     help: str
     """One sentence for `--help`."""
     record: Record = Record.VALUE
     metavar: str = ""
-    """What stands for the value in `--help`; the unit, if it has one."""
+    """The placeholder of the value in `--help`; the unit, if it has one."""
     default: str = ""
-    """What happens without it, where the default is None."""
+    """The behaviour without it, where the default is None."""
     card: str = ""
     """Its key in run cards; the field's name if empty."""
     option: str | None = None
@@ -148,7 +148,7 @@ def _built(section: type[S], values: Mapping[tuple[str, ...], Any]) -> S:
 
 
 def recorded(settings: Section) -> dict[str, Any]:
-    """What a run card keeps of the settings as they are; what is derived from them is added by the stage."""
+    """The entries of a run card for the settings as they are; the stage adds derived values."""
     kept = {}
     for field in settings_fields(type(settings)):
         value, setting = field.of(settings), field.setting

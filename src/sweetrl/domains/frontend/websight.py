@@ -16,7 +16,7 @@ DATASET = "HuggingFaceM4/WebSight"
 CONFIG = "v0.2"
 PICTURE = "https://picsum.photos/id/48/{width}/{height}"
 DEFAULT_SIZE = (300, 200)
-"""Of a picture whose address does not say."""
+"""Size of a picture whose address does not give one."""
 
 _SERVICES = (
     r"(?:source\.unsplash\.com|images\.unsplash\.com|unsplash\.it|picsum\.photos|fastly\.picsum\.photos"
@@ -48,7 +48,7 @@ def read_websight(*, split: str = "train", count: int | None = None, source: str
 
 
 def tasks_of(rows: Iterable[Mapping[str, Any]], *, split: str = "") -> Iterator[Task]:
-    """The tasks of decoded rows; a page that comes twice with the same idea is one task."""
+    """The tasks of decoded rows; a page that recurs with the same idea is one task."""
     seen: set[str] = set()
     for number, row in enumerate(rows):
         idea, page = row.get("llm_generated_idea"), row.get("text")
@@ -68,7 +68,7 @@ def tasks_of(rows: Iterable[Mapping[str, Any]], *, split: str = "") -> Iterator[
 
 
 def normalise_pictures(page: str) -> str:
-    """The page with one fixed picture, in the size asked for, in place of every picture of a service."""
+    """The page with one fixed picture, in the requested size, in place of every picture of a service."""
     return _ADDRESS.sub(lambda match: _fixed(match[0]), page)
 
 

@@ -72,7 +72,7 @@ class Spelling:
         return size
 
     def _covered(self, start: int, end: int) -> set[int]:
-        """The tokens that stand in the piece as a whole."""
+        """The tokens that lie entirely within the piece."""
         owners = Counter(self._owner[start:end])
         return {owner for owner, count in owners.items() if count == self._length[owner]}
 

@@ -25,7 +25,7 @@ DRAFTS_PER_TASK = 10
 
 
 class Order(NamedTuple):
-    """What is to be written, and from what."""
+    """How many tasks to write, of which domain, and from what."""
 
     domain: Domain
     inspirations: Sequence[str]

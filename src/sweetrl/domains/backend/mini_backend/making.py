@@ -76,7 +76,7 @@ def make_tasks(split: str, count: int, seed: int = 0) -> Iterator[Task]:
 
 
 def split_of(choice: Choice) -> str:
-    """By the steps alone: functions that do the same are in one split, whatever their names and the seed."""
+    """The split of a function, by its steps alone: the same for functions that do the same, whatever the seed."""
     place = derive_seed(NAME, *(value.code for _, value in choice)) % 100
     for split, share in SPLIT_SHARES.items():
         place -= share

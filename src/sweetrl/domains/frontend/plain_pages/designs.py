@@ -33,7 +33,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "footer_colour": DARK,
     "footer_align": ALIGNMENTS,
 }
-"""What is open, and its values, in the order of the page."""
+"""The open choices and their values, in the order of the page."""
 _WRITTEN = {
     "header_colour": r'<header class="bg-([\w-]+) ',
     "hero_colour": r'<section class="bg-([\w-]+) ',
@@ -43,7 +43,7 @@ _WRITTEN = {
     "footer_colour": r'<footer class="bg-([\w-]+) ',
     "footer_align": r'<footer class="[^"]* text-(\w+)"',
 }
-"""Where a page says what was chosen."""
+"""The place on the page of each choice."""
 
 Choices = dict[str, str]
 """A value for each of `CHOICES`."""
