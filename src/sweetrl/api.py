@@ -2,7 +2,7 @@
 
 A model, collaborator or critic is an object of yours or a name, as on the command line: `openai:MODEL@URL`,
 `hf:PATH_OR_ID`, `scripted:NAME`, `mini`. Tasks and episodes are records, or the file or source that has them. What a
-call opens it closes again; what `load_agent`, `load_collaborator` and `load_critic` open lives as long as the process.
+call opens, it closes again; what `load_agent`, `load_collaborator` and `load_critic` open lives as long as the process.
 
 Every function that waits has an async twin (`rollout_async` ...). The plain one works inside a running event loop too:
 it runs in a loop of its own. Use an object that holds connections either with plain calls or with their twins.

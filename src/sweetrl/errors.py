@@ -1,20 +1,20 @@
 """Every error that sweetrl raises on purpose.
 
     SweetError
-    ├── UsageError           the caller can mend it: one line, exit code 2
-    │   ├── ConfigError      an option or a recipe says something impossible
-    │   ├── DataError        a file holds something else than it should; names file and line
-    │   ├── EndpointDown     nobody answers where a model should be; the run stops, and can be resumed
+    ├── UsageError           the caller can fix it: one line, exit code 2
+    │   ├── ConfigError      an impossible option or recipe
+    │   ├── DataError        a file has unexpected content; names file and line
+    │   ├── EndpointDown     the endpoint of a model does not respond; the run stops, and can be resumed
     │   └── MissingExtra     an optional dependency is not installed
     ├── StageError           one item failed through no fault of the agent; recorded as a `Failure`
     │   ├── ModelError       a language model or its endpoint
-    │   │   └── NoReplyError it works, but these words get no reply: too long, filtered, or nothing is said
+    │   │   └── NoReplyError it works, but gives no reply to these words: too long, filtered, or empty
     │   ├── CollaboratorError
     │   ├── SandboxError     the isolation around untrusted code
     │   └── RenderError      the browser
-    ├── PageError            a page cannot be shown, and who wrote it is to blame
-    ├── WordsError           words cannot be replied to, and the agent that said them is to blame
-    └── TrainingError        a training run cannot go on
+    ├── PageError            a page cannot be shown, through the fault of its author
+    ├── WordsError           no reply is possible, through the fault of the agent's words
+    └── TrainingError        a training run cannot continue
 
 An infrastructure failure is never turned into a reward: a `StageError` leaves its item unscored. Where the words
 of an agent may be the cause, `dialogue/blame.py` finds out whether they are before it counts as one.

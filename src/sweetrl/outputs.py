@@ -1,7 +1,7 @@
 """The parts of an agent's output: a thought, the visible text, the answer marker, code blocks, a page.
 
-Everyone who takes an output apart does it here, so that rules, importers and scorers agree. A marker that
-stands in code, in quotes or in a page belongs to that code and marks nothing. Outputs are hostile: every
+All parsing of outputs is here, so that rules, importers and scorers agree. A marker in code, in quotes or in a page
+belongs to that text and marks nothing. Outputs are hostile: every
 pattern takes time linear in their length, and nothing is parsed as Python.
 """
 

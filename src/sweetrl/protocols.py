@@ -1,4 +1,4 @@
-"""The seams: small interfaces between the stages and the world.
+"""Small interfaces between the stages and the world.
 
 Each has a shipped fake and one contract suite (`tests/contracts/`) that every implementation passes.
 Failures of the implementation itself are raised as `StageError`; anything else is a bug.
@@ -57,8 +57,8 @@ class Collaborator(Protocol):
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
         """An answer to the last message of `history`, which is the agent's.
 
-        `WordsError` where that message is surely the reason that there is none; who cannot tell raises a
-        `StageError`, and is asked again with other words.
+        `WordsError` if that message is certainly the reason that there is none; if the reason is uncertain, a
+        `StageError`: it is then asked again with other words.
         """
         ...
 

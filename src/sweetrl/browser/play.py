@@ -1,7 +1,7 @@
 """The styles that Tailwind's script tag would write, for pages whose scripts never run.
 
-The page tells its classes, its `text/tailwindcss` styles and its `tailwind.config`, all of it as data; Tailwind's
-script runs on that in a page of ours, and the rules that it writes are added to the untrusted page.
+The classes, `text/tailwindcss` styles and `tailwind.config` of the untrusted page are read as data; Tailwind's script
+runs on them in a page of ours, and the rules that it writes are added to the untrusted page.
 """
 
 import asyncio

@@ -107,7 +107,7 @@ class _Visit:
 class Tab:
     """See the module; `open_tab` makes one. After any exception but `PageError`, throw the browser away.
 
-    So too when it is `abandoned`.
+    The same holds when it is `abandoned`.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ async def rank_candidates(
 ) -> AsyncGenerator[CandidateSet]:
     """The candidates with their advantages, as they come; where the critic broke down, with a failure.
 
-    `episodes` and `tasks` are by id; `skip` tells by id which turns are done already. Turns at which the
+    `episodes` and `tasks` are by id; `skip` is true for the ids of turns that are done. Turns at which the
     agent broke down have no candidates and are left out. A critic that judges turns together is given one
     group after the other; any other critic is asked about `concurrency` turns at a time.
     """
@@ -63,8 +63,8 @@ async def _in_groups(
 ) -> AsyncGenerator[CandidateSet]:
     """In the order of the candidates.
 
-    What is judged together shows in the last bits of an advantage. So the groups depend on the candidates
-    alone, and one of which a part is done already is judged whole.
+    The composition of a group affects the last bits of its advantages. So groups depend on the candidates alone,
+    and a group that is partly done is judged again as a whole.
     """
     for group in _groups(drawn):
         missing = [not skip(candidates.id) for candidates, _ in group]

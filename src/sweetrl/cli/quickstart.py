@@ -1,6 +1,6 @@
 """`sweetrl quickstart`: the paper in miniature, from dialogues to a table, on a laptop.
 
-It runs a study that ships with the package and says in plain words what is going on.
+It runs a study that ships with the package and explains each step in plain words.
 """
 
 import importlib.util

@@ -1,6 +1,6 @@
 """A language model as a critic: it is shown the reference and asked which of two turns is better.
 
-Every comparison is made twice with the turns in swapped places, so that a liking for a place cancels out. A
+Every comparison is made twice with the turns in swapped places, so that a position bias cancels out. A
 reply that cannot be read is an abstention, not a tie. A turn that is alone, as when stored dialogues get
 credit, is graded instead of compared.
 """

@@ -60,8 +60,8 @@ async def reply_or_excuse(
 def _neutral(said: Sequence[Message], seed: int) -> str:
     """Words in the place of those that were said; a plain page in the place of a page.
 
-    It is another one for each seed: of pages that were shown before, pictures are remembered, and a browser that has
-    broken down meanwhile would pass for sound.
+    It differs for each seed: renderings of earlier pages are cached, so a browser that has broken down meanwhile
+    would go unnoticed.
     """
     shown = last_page([message.text for message in said if message.role is Role.ASSISTANT])
     return NEUTRAL if shown is None else f"{NEUTRAL}\n<html><body><p>Draft {seed}</p></body></html>"

@@ -16,8 +16,8 @@ _OFFERED = {"problem_description", "hidden_information", "dialogue_history"}
 class ModelCollaborator:
     """A collaborator played by a chat model that sees the reference.
 
-    Its whole view of the dialogue is one message, in which what never changes comes first, so that a server
-    with a prefix cache reads the reference once. Pages are shown as their source.
+    It reads the whole dialogue in one message that begins with the constant part, so that a server with a
+    prefix cache reads the reference once. Pages are shown as their source.
     """
 
     def __init__(

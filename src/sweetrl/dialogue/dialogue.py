@@ -76,7 +76,7 @@ class Dialogue:
         return derive_seed(self._seed, self.task.id, self._attempt, len(self._turns), speaker)
 
     async def say(self, output: str, *, trouble: str = "") -> Reply | Conclusion:
-        """Take the agent's raw output as its turn; the collaborator's reply, or how the dialogue ended with it.
+        """Take the agent's raw output as its turn; returns the collaborator's reply, or how this ended the dialogue.
 
         When the collaborator fails through no fault of the agent, its error is raised, `episode` is the record of a
         failed dialogue, and `say` may be called again. `trouble` is kept with the turn.

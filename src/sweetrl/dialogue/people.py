@@ -100,7 +100,7 @@ def _printable(text: str) -> str:
 
 
 async def play_game(game: Game, terminal: Terminal, read_file: Callable[[str], str]) -> None:
-    """Let a person say what the agent says, until the dialogue is over.
+    """Let a person speak as the agent until the dialogue is over.
 
     `read_file` gives the content of a file that the person names; `UsageError` if it cannot.
     """

@@ -123,7 +123,7 @@ async def roll_out(
 ) -> AsyncGenerator[Episode]:
     """Run `attempts` dialogues on each task and yield them as they end, in any order.
 
-    `skip` tells by id which episodes exist already. Once `stop` is set, no dialogue is opened any more and
+    `skip` is true for the ids of episodes that exist. Once `stop` is set, no dialogue is opened any more and
     the open ones finish; to drop those as well, close the generator or cancel the task that reads it. A
     `budget` stops opening when another dialogue would hardly fit, and drops what is still open when it is
     spent. In both cases `progress.stopped` says why. When a server is down, the open dialogues fail, those that

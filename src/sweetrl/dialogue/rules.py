@@ -1,8 +1,8 @@
 """The rules of the game (paper, section 4), each a pure function of text.
 
-An agent speaks at most ten times. What stands before `OUTPUT:` is a thought that nobody else sees. It ends
-the dialogue by saying `I WANT TO ANSWER:`. What of its words is the answer, and the length that a collaborator's
-reply is cut to, depends on the domain.
+An agent speaks at most ten times. The text before `OUTPUT:` is a thought that nobody else sees. `I WANT TO ANSWER:`
+ends the dialogue. Which part of a message is the answer, and the length that a collaborator's reply is cut to,
+depend on the domain.
 """
 
 from collections.abc import Sequence

@@ -45,7 +45,7 @@ async def value_turns(
 ) -> AsyncGenerator[TurnValues]:
     """Yield the values of the candidates of each turn, in any order; with a failure where a replay broke down.
 
-    `skip` tells by id which turns are done already. Turns without candidates are left out.
+    `skip` is true for the ids of turns that are done. Turns without candidates are left out.
     """
     if replays < 2:
         raise ConfigError(f"replays ({replays}) must be at least 2: one does not show how much they vary")

@@ -1,7 +1,7 @@
 """Tasks written by a language model: drafts, and which of them are kept.
 
-A draft is kept if it can be read as a task, has no defect that `sweetrl tasks check` knows of, and repeats no task that
-is known. Everything follows from the model, the seed and the draft's number, so a run can be stopped and gone on with.
+A draft is kept if it can be read as a task, has no defect that `sweetrl tasks check` finds, and repeats no existing
+task. Everything follows from the model, the seed and the draft's number, so a run can be stopped and resumed.
 """
 
 import asyncio

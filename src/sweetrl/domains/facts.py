@@ -1,8 +1,8 @@
 """Facts of a reference function, and which of them a sentence gives away.
 
 A fact is a literal, a comparison with a literal, a name that nobody would guess, or the condition of a
-branch. Whether it came out is decided sentence by sentence, on words and numbers alone. What is said in other
-words goes unseen, so the share of facts that came out is a lower bound.
+branch. Whether it came out is decided sentence by sentence, on words and numbers alone. Paraphrases go
+unnoticed, so the share of facts that came out is a lower bound.
 """
 
 import ast

@@ -2,7 +2,7 @@
 
 Another package offers a domain through the entry point group `sweetrl.domains`. Without installing anything,
 `use_domain` takes one by `package.module:OBJECT`, as does the environment variable `SWEETRL_DOMAINS`. A file of tasks
-can only name a domain, never a module: what is read must not choose what is run.
+can only name a domain, never a module: data must not choose which code runs.
 """
 
 import importlib
@@ -58,7 +58,7 @@ def domain_of(task: Task) -> Domain:
 
 
 def use_domain(spec: str) -> Domain:
-    """The domain of a name or of `package.module:OBJECT`, from now on known to this process.
+    """Find a domain by name or `package.module:OBJECT`, and register it in this process.
 
     Tasks that name no domain are of the last one used.
     """

@@ -18,7 +18,7 @@ _SPECIAL_TOKEN = re.compile(r"<\|[^|<>]{1,40}\|>|</?s>|<(?:pad|eos|bos|unk|(?:st
 def spoken_reply(text: str) -> str:
     """The spoken part of a reply of a model that plays the collaborator; its thought may quote the reference.
 
-    `NoReplyError` where that is nothing: white space, special tokens, or a thought without an end.
+    `NoReplyError` if that is empty: white space, special tokens, or a thought without an end.
     """
     said = text.rpartition(_THOUGHT_END)[2]
     words = "" if said.lstrip().startswith("<think>") else _SPECIAL_TOKEN.sub("", said)

@@ -1,7 +1,7 @@
 """Two runs compared on the tasks of both: by how much they differ, and whether chance would do as much.
 
-Both runs meet the same tasks, hard and easy ones, so what is looked at is the difference on each task, between
-the means of its attempts. This tells smaller differences apart than two intervals side by side.
+Both runs have the same tasks, hard and easy ones, so the difference between the means of the attempts is taken on
+each task. This detects smaller differences than two intervals side by side.
 """
 
 from collections.abc import Callable, Sequence

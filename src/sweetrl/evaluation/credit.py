@@ -1,7 +1,7 @@
 """Credit quality: how well a critic's advantages agree with what the candidates turned out to be worth.
 
-The truth is estimated by replays (`TurnValues`), so it is noisy: no critic can agree with it fully. How far it
-agrees with itself, one half of the replays against the other, says how much is to be had.
+The truth is estimated by replays (`TurnValues`), so it is noisy: no critic can agree with it fully. The agreement of
+one half of the replays with the other shows how much is attainable.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """95 % intervals: Wilson's for proportions, the bootstrap over tasks for means.
 
 Answers to one task resemble each other, so the tasks, not the answers, are what a mean was sampled from. A
-metric that rests on nothing has count 0 and None for its numbers.
+metric without items has count 0 and None for its numbers.
 """
 
 import math
@@ -68,8 +68,8 @@ def clustered_mean(
     """The mean over all items, with a percentile bootstrap that draws whole tasks.
 
     `sums[i]` and `counts[i]` are the total and the number of task i's items, and `bounds` what an item can be; a
-    mean outside of them widens them. One task shows nothing of the spread between tasks: its interval is all that is
-    possible.
+    mean outside of them widens them. One task reveals nothing about the spread between tasks: its interval is the whole
+    range.
     """
     totals, sizes = np.asarray(sums, np.float64), np.asarray(counts, np.int64)
     if totals.shape != sizes.shape or totals.ndim != 1:

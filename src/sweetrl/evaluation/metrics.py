@@ -1,8 +1,8 @@
 """The metrics of an evaluated run: success, how many turns it took, and how well the agent asked.
 
 How well it asked can be told where the benchmark knows its hidden facts, through a `FactTracker`. Dialogues
-that failed and answers that could not be scored are counted apart. Beside success stands what it would be if they
-were all the agent's failures: an agent that gains by them would show as a gap between the two.
+that failed and answers that could not be scored are counted apart. `success_failures_as_zero` is
+success with all of them as failures of the agent: an agent that gains by them shows as a gap between the two.
 """
 
 from collections import Counter

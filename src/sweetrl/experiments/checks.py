@@ -1,7 +1,7 @@
 """Checks of an experiment before its first stage, so that a wrong name does not cost hours.
 
-Tasks, files, models, prompts, packages, endpoints, disk space and learning rates. What stages of the plan write is not
-looked for.
+Tasks, files, models, prompts, packages, endpoints, disk space and learning rates. Files that
+stages of the plan write are not checked.
 """
 
 import importlib.util

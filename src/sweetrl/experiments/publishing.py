@@ -1,7 +1,7 @@
 """Publishing on the Hugging Face hub: which files of a model or a run go there, and what their card says.
 
-Nothing is sent by planning. Checkpoints stay at home, and so does every file that is not of a known kind: a folder may
-hold keys or notes.
+Planning sends nothing. Checkpoints are not published, nor is any file of an unknown kind: a folder may hold keys or
+notes.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
     OUTPUT/shards/rank/3-of-8.attempt-1/ranked.3-of-8.jsonl    a shard while it is written
     OUTPUT/shards/rank/3-of-8/ranked.3-of-8.jsonl              the same when it is complete
 
-A shard whose process was killed is tried again in another folder, which starts with the records that were there. A
+A shard whose process was killed is tried again in another folder, which starts with a copy of its records. A
 process that only seems dead, because its machine cannot be reached, therefore never shares a file with its successor,
 and no lock has to hold across machines.
 """

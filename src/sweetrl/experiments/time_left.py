@@ -1,8 +1,8 @@
 """How long the stages of a plan still take.
 
-Stages differ a thousandfold, so the time left is not told from their number: each has a weight, in seconds of an
-ordinary laptop. How fast this machine is, is told by what was measured: by the stage itself as far as it is done, by
-other stages that do the same kind of work, and by all others.
+Stages differ a thousandfold, so each has a weight, in seconds of an ordinary laptop. The speed of this machine is
+estimated from measurements: of the stage itself as far as it is done, of other stages that do the same kind of work,
+and of all others.
 """
 
 import time

@@ -1,9 +1,9 @@
 """Warm worker processes: stages start with the training stack loaded, as forks of one process that has imported it.
 
 To import PyTorch and Transformers takes a processor eight seconds, and a stage on a tiny model may have ten seconds of
-work of its own. Each stage still has a process of its own, and does and ends as one that starts from nothing: see
-`docs/decisions/warm-workers.md`. Where there is a GPU nothing is forked: what a driver was told before a fork is of no
-use after it.
+work of its own. Each stage still has a process of its own, which behaves as one that starts afresh: see
+`docs/decisions/warm-workers.md`. Nothing is forked on machines with a GPU: the state of its driver does not survive a
+fork.
 """
 
 import contextlib

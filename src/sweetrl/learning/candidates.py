@@ -68,8 +68,8 @@ def candidate_states(
 ) -> list[CandidateStates]:
     """The hidden states that the head reads, for each history and each continuation.
 
-    A network that remembers something else than keys and values reads each continuation with its whole history.
-    `vision` is what a model that sees is given beside a single prefix.
+    A network whose cache has more than keys and values reads each continuation with its whole history.
+    `vision` has further inputs of a vision-language model, for a single prefix.
     """
     seen = {name: value.to(model.device) for name, value in (vision or {}).items()}
     layers = DynamicCache(config=model.config).layers

@@ -3,12 +3,12 @@
     DIR/                    the trained model, once the run is finished: what transformers and vLLM load
         README.md           the model card, for people
         sweetrl.json        the same for programs; written first without, at last with the time of the end
-        log.jsonl           what was logged at each step
-        checkpoints/checkpoint-N/   what an interrupted run goes on from
+        log.jsonl           the log of each step
+        checkpoints/checkpoint-N/   the state that an interrupted run resumes from
         references/         pictures of the reference pages, for a critic that sees
 
-A folder gets its name when it is complete, and of the trained model the configuration comes last, without
-which nothing can be loaded. So nothing half-written is ever taken for finished.
+A folder gets its name when it is complete, and the configuration of the trained model, without which nothing can be
+loaded, is written last. So a half-written model is never taken for a finished one.
 """
 
 import contextlib

@@ -156,8 +156,8 @@ def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding, successes: Iterabl
 def _answers(successes: Iterable[Episode], encoding: Encoding) -> list[Example]:
     """The answers of dialogues that succeeded, to imitate beside pairs.
 
-    Rejected answers are long and wrong for what they leave out; without right ones to hold on to, a policy that
-    learns to avoid them may forget how to write.
+    Rejected answers are long and wrong in what they leave out; without right ones to imitate, a policy that learns to
+    avoid them may forget how to write.
     """
     return [
         Example(

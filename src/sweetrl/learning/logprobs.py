@@ -161,7 +161,7 @@ def _run(model: Any, read: Callable[[Tensor], Tensor], **inputs: Any) -> Tensor:
 
     The call goes through the model as it is wrapped, and `read` is called in place of the head, because
     data-parallel and sharded models do their work in hooks around both. The head itself sees one token only,
-    whose logits show what comes after the head.
+    whose logits reveal any operation that comes after the head.
     """
     head = LanguageHead(model)
     with _replaced_head(head.layer, read) as seen:

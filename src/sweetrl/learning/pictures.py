@@ -1,7 +1,7 @@
 """Pictures as vision-language models read them: tokens in the prompt, and tensors beside it.
 
-All that is known of an architecture is its processor: how many tokens stand for a picture, which of them are
-marked as such, and what the vision tower is given. So any image-text-to-text model of transformers will do.
+Only the processor of an architecture is used: it gives the number of tokens of a picture, their marks, and the inputs
+of the vision tower. So any image-text-to-text model of transformers will do.
 """
 
 from collections.abc import Sequence

@@ -72,8 +72,8 @@ class EncodedCandidates:
 class DialogueEncoder:
     """Encodes dialogues for one tokenizer, by its chat template.
 
-    `privileged`, what only a critic may know, is put before the request in the first message of the user:
-    there every template has a place for it. Histories that do not fit lose their oldest turns, each whole,
+    `privileged`, the information for a critic alone, is put before the request in the first message of the user,
+    where every template has a place for it. Histories that do not fit lose their oldest turns, each whole,
     never the system prompt or the request.
     """
 
@@ -153,7 +153,7 @@ class DialogueEncoder:
     def output(self, text: str) -> list[int]:
         """The tokens of an output and, if it is finished, of the end of the turn.
 
-        What looks like a special token is text here.
+        Special tokens in the output are encoded as ordinary text.
         """
         said = self._output(text, anchored=self._anchored)
         # Of nothing at all the end is what is left to learn from.

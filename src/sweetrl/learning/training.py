@@ -54,7 +54,7 @@ def train(
 ) -> TrainingCard:
     """Train with an algorithm into the folder `output`; `values` are the algorithm's own options.
 
-    `note` takes lines for people. `shown` is entered while the model learns and gives what is told of each step.
+    `note` takes lines for people. `shown` is a context for the training, which yields a function to call at each step.
     """
     given: dict[str, Any] = {name: values[name] for name in algorithm.reads if values[name] is not None}
     settings = {name: value for name, value in values.items() if name not in (*algorithm.reads, *PROMPTS)}

@@ -1,6 +1,6 @@
 """Checks with a few short requests whether a server honours their options.
 
-Some servers ignore the temperature, the seed or the number of samples without a word. Sixteen candidates of a turn
+Some servers silently ignore the temperature, the seed or the number of samples. Sixteen candidates of a turn
 would then be one text sixteen times, and nothing could be learned from them.
 """
 

@@ -1,6 +1,6 @@
 """A chat model without a language model: the fake for tests, examples and measurements.
 
-What it says depends on the chat and the seed alone, never on the order in which it is asked.
+Its replies depend on the chat and the seed alone, never on the order in which it is asked.
 """
 
 import asyncio

@@ -134,7 +134,7 @@ def _split_address(rest: str) -> tuple[str, str, str]:
 def _no_scheme(rest: str) -> str:
     """The error for an address without `http://`, or without its `@`; no password and no query is repeated.
 
-    Taken for the name of a model it would send prompts and references to OpenAI's service.
+    If it were taken for the name of a model, prompts and references would go to OpenAI's service.
     """
     model, at, host = rest.partition("@")
     if not at or "//" in model:

@@ -3,8 +3,8 @@
     with heard_by(show):                              # called with all of the text so far
         await model.complete(messages, n=1, ...)      # the completion is the same as without
 
-Whoever waits for the reply may sit far above the model, behind an agent or a collaborator that knows nothing of
-this; so the listener is a variable of the context and not an argument of everyone in between.
+The caller that waits for the reply may be far above the model, behind an agent or a collaborator that knows nothing
+of this; so the listener is a context variable and not an argument of every function in between.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """Pairs of dialogues on one task, by the rewards that the scorer gave them.
 
-A dialogue that failed, or that nobody scored, says nothing about the agent and is in no pair: no words of an agent
-make a dialogue fail, and nothing else is left out, however long or strange. The pairs and their order depend on the
+A dialogue that failed or has no score reveals nothing about the agent and is in no pair: no words of an agent make a
+dialogue fail. Nothing else is left out, however long or strange. The pairs and their order depend on the
 episodes alone, not on the order of the files.
 """
 

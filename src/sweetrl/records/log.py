@@ -51,7 +51,7 @@ class RecordLog(Generic[Record]):
     def has(self, identity: str, mark: str = "") -> bool:
         """Whether the record is in the file already.
 
-        `mark` is a digest of what the record was made from, where `open_log` was told how to tell: a record
+        `mark` is a digest of what the record was made from, if `open_log` got a function for it: a record
         made from something else is a conflict, not a hit.
         """
         if identity not in self._ids:

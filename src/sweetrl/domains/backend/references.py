@@ -116,7 +116,7 @@ def run_reference(
 
 
 def _run_patiently(program: Program, sandbox: Sandbox) -> list[Result]:
-    """The results of the calls of trusted code. What took too long is tried again: the machine may be the reason.
+    """The results of the calls of trusted code. Calls that took too long are tried again: the machine may be busy.
 
     A part that seems to fail makes the answer's process evaluate more of the test, so load must not decide.
     """

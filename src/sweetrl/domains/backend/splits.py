@@ -2,8 +2,8 @@
 
 `len(f(x)) == 3` is split into its *subject* `f(x)`, evaluated in the answer's process, and its *rest*
 `len(answer_value) == 3`, evaluated on the decoded value in a process that never runs the answer. An object with an
-`__eq__` or `__len__` of its own therefore decides nothing. What a rest needs of the reference (`== helper(2)`) is its
-*known* part, evaluated beside the reference.
+`__eq__` or `__len__` of its own therefore decides nothing. The part of a rest that calls the reference
+(`== helper(2)`) is its *known* part, evaluated beside the reference.
 
 A subject that has no plain form (a generator, an object) is widened by the operations around it, one at a time:
 `list(f(x)) == [1]` becomes `answer_value == [1]`. `ways_to_split` lists all widths; the scorer takes the first one that

@@ -1,6 +1,6 @@
 """The scripted designer: a collaborator for pages that compares both and names the largest differences.
 
-It needs no model. What it says is true of the two pages, and it is satisfied when they look the same.
+It needs no model. Its remarks are true of the two pages, and it is satisfied when they look the same.
 """
 
 import logging

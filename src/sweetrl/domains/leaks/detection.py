@@ -1,6 +1,6 @@
 """Finds code of the reference in a collaborator's replies.
 
-Detectors mark tokens of the reference as carried by a reply. Token n-grams find copied text, whatever its
+Detectors mark tokens of the reference that a reply reveals. Token n-grams find copied text, whatever its
 layout. Parsed code finds expressions and statements that are too short for n-grams, or differ in quotes,
 spaces and brackets. Letters and shapes find code that was spelt out or renamed. All look at the reply and at
 what is left of it without disguises, in lower case. None counts what was in the request or what the agent said

@@ -1,4 +1,4 @@
-"""Two ways to know code that was copied and altered: by its letters alone, and by its shape alone.
+"""Two ways to recognise code that was copied and altered: by its letters alone, and by its shape alone.
 
 Letters: without spaces, so that code is found that was spelt out or spaced anew. Shape: with numbers in place of
 names, so that code is found whose variables were renamed.

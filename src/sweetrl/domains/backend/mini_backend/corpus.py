@@ -2,7 +2,7 @@
 
 Every turn is good or bad by chance alone, independent of the others: the programmer may follow a hint of the
 request, ask about something else, or answer too early. It understands only one of the ways in which a request
-hints at a fact: the others are left to be learned from success and failure. Its code says what it was told.
+hints at a fact: the others have to be learned from success and failure. Its code follows what it was told.
 """
 
 import random

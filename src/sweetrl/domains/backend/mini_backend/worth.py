@@ -1,8 +1,8 @@
 """The exact value of a turn on `mini-backend`, by enumeration: the ground truth for critics.
 
-The programmer of the corpus goes on by chance, and all that matters for its success is what it has still to ask
-about and how many turns are left. So the chance of success after any turn follows from its habits, exactly. The
-tiny models imitate this programmer; for them it is as true as the imitation is good.
+The programmer of the corpus acts at random, and its success depends only on the facts it has not asked about yet and
+the number of turns left. So the chance of success after any turn follows exactly from its habits. The tiny models
+imitate this programmer; for them the values are as accurate as the imitation.
 """
 
 from collections.abc import Sequence

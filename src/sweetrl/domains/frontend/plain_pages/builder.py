@@ -2,8 +2,8 @@
 
 It guesses a first draft, then acts on what the designer names. Every turn is good or bad by chance alone, independent
 of the others: it may leave a remark alone, spoil a choice that nobody named, or hand in too early. It understands
-about half of the designer's words for colours and sizes, and tries another value at random for the rest: what they
-mean is left to be learned from rewards. All that it knows it has from the dialogue.
+about half of the designer's words for colours and sizes, and tries another value at random for the rest: their
+meaning has to be learned from rewards. All its knowledge comes from the dialogue.
 """
 
 import random

@@ -1,7 +1,8 @@
 """Pages with a header, one section and a footer: seven choices are open, and everything else is always the same.
 
-The request says none of the seven, so all are the designer's to tell. Each is drawn such that the designer has a word
-for every value and a remark about one choice never hides another: the colours of a part are all dark or all light.
+The request reveals none of the seven, so the designer has to tell them all. Each is drawn such that the designer has
+a word for every value and a remark about one choice never hides another: the colours of a part are all dark or all
+light.
 """
 
 import random
@@ -97,7 +98,7 @@ def read_choices(page: str) -> Choices:
 def right_choices(task: Task, _: Sequence[Message], output: str) -> float:
     """The share of the choices that a turn gets right: an oracle's opinion of it.
 
-    An answer that leaves something wrong gives the rest of the dialogue away, and counts half.
+    An answer that leaves something wrong wastes the rest of the dialogue, and counts half.
     """
     page = find_page(output)
     wanted, shown = read_choices(frontend_secret(task).page), read_choices(page or "")

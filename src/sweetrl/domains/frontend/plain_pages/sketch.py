@@ -1,7 +1,7 @@
 """The designer's remarks on plain pages, without a browser: a corpus has hundreds of thousands of drafts.
 
-The boxes of a plain page follow from its choices. They are measured, once, and the designer who reads them is the
-real one; a test compares what it says with what it says of the rendered pages.
+The boxes of a plain page follow from its choices. They were measured once, and the real designer reads them; a test
+compares its remarks with those on the rendered pages.
 """
 
 from functools import lru_cache
