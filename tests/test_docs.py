@@ -31,7 +31,6 @@ STRUCTS: dict[str, Any] = {name: each for name, each in vars(types).items() if n
 PUBLISHED = {
     "answer": {"task_id", "answer"},
     "published-dialogue": {"task", "dialogue_history", "answer", "reward"},
-    "published-preference": {"prompt", "chosen", "rejected"},
 }
 
 

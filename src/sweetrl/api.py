@@ -2,7 +2,7 @@
 
 A model, collaborator or critic is an object of yours or a name, as on the command line: `openai:MODEL@URL`,
 `hf:PATH_OR_ID`, `scripted:NAME`, `mini`. Tasks and episodes are records, or the file or source that has them. What a
-call opens it closes again; what `load_agent`, `load_collaborator` and `load_critic` open lives as long as the process.
+call opens, it closes again; what `load_agent`, `load_collaborator` and `load_critic` open lives as long as the process.
 
 Every function that waits has an async twin (`rollout_async` ...). The plain one works inside a running event loop too:
 it runs in a loop of its own. Use an object that holds connections either with plain calls or with their twins.
@@ -17,7 +17,6 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-import msgspec
 from msgspec import NODEFAULT
 
 from sweetrl.browser import BrowserPool
@@ -43,6 +42,7 @@ from sweetrl.evaluation.tracking import fact_tracker
 from sweetrl.evaluation.turning_points import CreditReport
 from sweetrl.learning.algorithms import algorithm_named, default_options
 from sweetrl.protocols import Agent, Collaborator, Scorer, TurnCritic
+from sweetrl.records import record_lines
 from sweetrl.sandbox import Program, Result, Sandbox
 from sweetrl.settings import ScorerSettings, TrainRunSettings, settings_fields
 from sweetrl.types import Episode, RunMetrics, Sampling, Shot, Task, TurnCredit, Verdict
@@ -84,7 +84,7 @@ def load_episodes(path: Episodes, tasks: Tasks | None = None) -> list[Episode]:
 def load_agent(
     spec: str, tasks: Tasks, *, rules: Rules | None = None, sampling: Sampling | None = None
 ) -> Agent:
-    """The agent of a name, with the prompt for these tasks; it samples at temperature 1 unless told otherwise."""
+    """The agent of a name, with the prompt for these tasks; it samples at temperature 1 unless `sampling` is given."""
     return _agent(spec, load_tasks(tasks), rules or Rules(), sampling, _kept())
 
 
@@ -167,7 +167,7 @@ def metrics(
 async def credit_async(
     tasks: Tasks, episodes: Episodes, critic: str | TurnCritic, *, concurrency: int = 8
 ) -> list[TurnCredit]:
-    """How much each turn of the dialogues brought them closer to the reference, in a critic's eyes, in order."""
+    """A critic's advantage for each turn of the dialogues, in order: how much closer to the reference it led."""
     known = {task.id: task for task in load_tasks(tasks)}
     pairs = [(_task_of(each, known), each) for each in load_episodes(episodes, known.values())]
     order = {episode.id: number for number, (_, episode) in enumerate(pairs)}
@@ -193,7 +193,7 @@ async def credit_logs_async(
     seed: int = 0,
     concurrency: int = 8,
 ) -> CreditReport:
-    """Which turns of a log earned or lost the outcome: of chats as you have them, published dialogues or our episodes.
+    """Which turns of a log earned or lost the outcome; a log has chats in any format, published dialogues or episodes.
 
     Without a `critic` one is learned from the outcomes, reading turns with `model` (`mini`, `hf:PATH_OR_ID`, or `words`
     alone); no dialogue is credited by a fit that saw its outcome. `tasks` and `verdicts` belong to episodes of ours.
@@ -227,7 +227,7 @@ credit_logs = _plain(credit_logs_async)
 
 
 def credit_page(report: CreditReport, *, title: str = "Which turn broke the conversation") -> str:
-    """What `credit_logs` found as one HTML page: the turns that hurt most, what successes do, and every dialogue."""
+    """The findings of `credit_logs` as one HTML page: the turns that hurt most, habits of successes, all dialogues."""
     from sweetrl.report.credit_page import credit_page as page_of
 
     return page_of(report, title=title)
@@ -249,7 +249,7 @@ def train(algorithm: str, *, model: str, output: str | Path, **settings: Any) ->
 
 
 async def render_async(html: str) -> Shot:
-    """What a page looks like that nobody trusts, rendered offline: a PNG and the boxes of its elements."""
+    """Render an untrusted page offline: a PNG and the boxes of its elements."""
     async with BrowserPool(workers=1) as browsers:
         return await browsers.render(html)
 
@@ -258,7 +258,7 @@ render = _plain(render_async)
 
 
 async def run_code_async(source: str, *calls: str) -> list[Result]:
-    """Run Python that nobody trusts in the sandbox: for each call a `Returned` with its `value`, or what went wrong."""
+    """Run untrusted Python in the sandbox: for each call a `Returned` with its `value`, or what went wrong."""
     with Sandbox() as sandbox:
         return await asyncio.to_thread(sandbox.run, Program(sources=(source,), calls=calls))
 
@@ -271,7 +271,7 @@ run_code = _plain(run_code_async)
 
 @cache
 def _kept() -> Models:
-    """What lives as long as the process."""
+    """Models that stay open as long as the process."""
     models = Models()
     close_at_end(models)
     return models
@@ -326,7 +326,7 @@ def _as_file(folder: Path, name: str, value: Any) -> Any:
     if not isinstance(value, Iterable) or isinstance(value, str | Path):
         return Path(value) if isinstance(value, str) and name in _FILES else value
     path = folder / f"{name}.jsonl"
-    path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in value))
+    path.write_bytes(b"".join(record_lines(value)))
     return str(path) if name == "tasks" else path
 
 

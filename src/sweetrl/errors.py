@@ -1,20 +1,20 @@
 """Every error that sweetrl raises on purpose.
 
     SweetError
-    ├── UsageError           the caller can mend it: one line, exit code 2
-    │   ├── ConfigError      an option or a recipe says something impossible
-    │   ├── DataError        a file holds something else than it should; names file and line
-    │   ├── EndpointDown     nobody answers where a model should be; the run stops, and can be resumed
+    ├── UsageError           the caller can fix it: one line, exit code 2
+    │   ├── ConfigError      an impossible option or recipe
+    │   ├── DataError        a file has unexpected content; names file and line
+    │   ├── EndpointDown     the endpoint of a model does not respond; the run stops, and can be resumed
     │   └── MissingExtra     an optional dependency is not installed
     ├── StageError           one item failed through no fault of the agent; recorded as a `Failure`
     │   ├── ModelError       a language model or its endpoint
-    │   │   └── NoReplyError it works, but these words get no reply: too long, filtered, or nothing is said
+    │   │   └── NoReplyError it works, but gives no reply to these words: too long, filtered, or empty
     │   ├── CollaboratorError
     │   ├── SandboxError     the isolation around untrusted code
     │   └── RenderError      the browser
-    ├── PageError            a page cannot be shown, and who wrote it is to blame
-    ├── WordsError           words cannot be replied to, and the agent that said them is to blame
-    └── TrainingError        a training run cannot go on
+    ├── PageError            a page cannot be shown, through the fault of its author
+    ├── WordsError           no reply is possible, through the fault of the agent's words
+    └── TrainingError        a training run cannot continue
 
 An infrastructure failure is never turned into a reward: a `StageError` leaves its item unscored. Where the words
 of an agent may be the cause, `dialogue/blame.py` finds out whether they are before it counts as one.
@@ -72,7 +72,7 @@ class EndpointDown(UsageError):  # noqa: N818  the name says it all
 
 @contextmanager
 def needs_extra(feature: str, extra: str) -> Iterator[None]:
-    """What is imported in the block may not be installed."""
+    """Report an import that fails in the block as a missing extra."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -82,24 +82,24 @@ def needs_extra(feature: str, extra: str) -> Iterator[None]:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by an unknown name: the one that is most like it, or all that there are."""
+    """A hint for an unknown name: the most similar one, or all that there are."""
     names = list(known)
     close = get_close_matches(name, names, n=1)
     return f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names) or 'none'}"
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, without line breaks."""
+    """The message of an error, without line breaks."""
     return " ".join(str(error).split())
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says: libraries go on with advice of their own."""
+    """The first line of an error's message: libraries add advice of their own."""
     return str(error).strip().partition("\n")[0]
 
 
 def unloadable(path: str, what: str, error: BaseException) -> UsageError:
-    """What a library could not load from a folder or the hub: its reason, and our next step."""
+    """An error for something that a folder or the hub could not provide: the library's reason, and our next step."""
     reason = first_line(error).rstrip(".:")
     step = "give the folder of a model, or its name on the hub"
     return UsageError(f"{path}: cannot load {what} from there: {reason}; {step}")
@@ -119,7 +119,7 @@ class ModelError(StageError):
 
 
 class NoReplyError(ModelError):
-    """A model that works gave no usable reply to a chat: too long, stopped by a content filter, or nothing was said.
+    """A working model gave no usable reply to a chat: too long, stopped by a content filter, or empty.
 
     Whoever wrote the words may be to blame. `kind` is `context_length`, `content_filter` (the chat was refused),
     `reply_filtered`, `reply_too_large` or `no_content` (what the model itself wrote is the cause).

@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 
 class _Interrupts:
-    """What came, and what the command does about it now."""
+    """The interrupts so far, and how the command reacts to the next one."""
 
     def __init__(self) -> None:
         self.reactions: tuple[Reaction, ...] = ()
@@ -145,9 +145,9 @@ def reacting(*reactions: Reaction) -> Iterator[None]:
 
 @contextlib.contextmanager
 def raised() -> Iterator[None]:
-    """In this block the first Ctrl-C raises `KeyboardInterrupt`: it may wait for long and cleans up behind itself.
+    """Let the first Ctrl-C raise `KeyboardInterrupt` in this block, which may wait for long and cleans up after itself.
 
-    Also one that came just before: whatever it was to stop will not have its turn while the block waits.
+    So does one that came just before: the code that would react to it does not run while the block waits.
     """
     with reacting(_raise):
         if came():

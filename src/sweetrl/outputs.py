@@ -1,7 +1,7 @@
-"""What an agent's output consists of: a thought, what others see, the answer marker, code blocks, a page.
+"""The parts of an agent's output: a thought, the visible text, the answer marker, code blocks, a page.
 
-Everyone who takes an output apart does it here, so that rules, importers and scorers agree. A marker that
-stands in code, in quotes or in a page belongs to that code and marks nothing. Outputs are hostile: every
+All parsing of outputs is here, so that rules, importers and scorers agree. A marker in code, in quotes or in a page
+belongs to that text and marks nothing. Outputs are hostile: every
 pattern takes time linear in their length, and nothing is parsed as Python.
 """
 
@@ -66,7 +66,7 @@ _FENCED_MARKUP = re.compile(r"(?<![`~])(?:`{3,}+|~{3,}+)[^\S\n]*+\w*+\s*+(<.*?)(
 
 
 def spoken(output: str) -> str:
-    """What others see of an output: the part after its thought, if it has one.
+    """The part of an output that others see: everything after its thought, if it has one.
 
     A thought ends at the first `OUTPUT:` outside of code. Once the answer has begun, with a marker that opens or
     ends its line, `OUTPUT:` belongs to the answer, unless the marker follows it once more.
@@ -76,7 +76,7 @@ def spoken(output: str) -> str:
 
 
 def marked_answer(said: str) -> str | None:
-    """What follows the first answer marker outside of code; None where there is no marker.
+    """The text after the first answer marker outside of code; None if there is no marker.
 
     All of the message where the marker is only found in its code, or where nothing follows it.
     """
@@ -87,7 +87,7 @@ def marked_answer(said: str) -> str | None:
 
 
 def after_last_marker(text: str) -> str | None:
-    """What follows the last answer marker that opens a line: the final version, if there were drafts."""
+    """The text after the last answer marker at the start of a line: the final version, if there were drafts."""
     ends = [mark.end() for mark in _marks(text) if mark.lastgroup == "answer" and _opens_line(text, mark)]
     return text[ends[-1] :] if ends else None
 
@@ -97,7 +97,7 @@ def _opens_line(text: str, mark: re.Match[str]) -> bool:
 
 
 def _reasoning_end(output: str) -> int:
-    """Where the reasoning block that some models begin with ends; its opening tag may be in the prompt."""
+    """The end of the reasoning block at the beginning of an output; its opening tag may be in the prompt."""
     if opening := _REASONING_START.match(output):
         closing = _REASONING_END.search(output, opening.end())
     else:
@@ -121,7 +121,7 @@ def _thought_end(text: str) -> int:
 
 
 def _is_indented_code(before: str) -> bool:
-    """By how the text before a marker on its line begins: code is indented, and marked lines of prose hardly are."""
+    """Whether the text before a marker on its line looks like indented code; lines of prose hardly ever do."""
     indent = len(before) - len(before.lstrip(" \t"))
     return before.startswith("\t") or indent >= (_DEEP_INDENT if indent == len(before) else 2)
 
@@ -140,7 +140,7 @@ def _marks(text: str) -> Iterator[re.Match[str]]:
 
 
 def _trimmed(text: str) -> str:
-    """Without blanks around it. Indentation that all lines share is kept: the first must not differ."""
+    """The text without blank lines around it. Indentation that all lines share is kept: the first must not differ."""
     text = _BLANK_LINES.sub("", text).rstrip()
     return text if dedented(text) != text and "\n" in text else text.lstrip()
 
@@ -223,7 +223,7 @@ def find_page(said: str) -> str | None:
 
 
 def page_span(said: str) -> tuple[int, int] | None:
-    """Where the last page of a message stands: a document, or markup in a code block."""
+    """The place of the last page in a message: a document, or markup in a code block."""
     starts = [match.start() for match in _PAGE_START.finditer(said)]
     documents = [
         (start, end)
@@ -268,7 +268,7 @@ def _has_tag(said: str, start: int, end: int) -> bool:
 
 
 def _with_doctype(said: str, start: int) -> int:
-    """Where the page starts, counting the document type before it: it decides how browsers lay out."""
+    """The start of the page including the document type before it, which decides how browsers lay it out."""
     doctype = _DOCTYPE.search(said, max(0, start - 300), start)
     return start if doctype is None else doctype.start()
 

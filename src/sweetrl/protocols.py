@@ -1,4 +1,4 @@
-"""The seams: small interfaces between the stages and the world.
+"""Small interfaces between the stages and the world.
 
 Each has a shipped fake and one contract suite (`tests/contracts/`) that every implementation passes.
 Failures of the implementation itself are raised as `StageError`; anything else is a bug.
@@ -35,7 +35,7 @@ class Agent(Protocol):
 
     @property
     def name(self) -> str:
-        """How records call it."""
+        """Its name in records."""
         ...
 
     async def sample(self, history: Sequence[Message], *, n: int, seed: int) -> list[str]:
@@ -51,14 +51,14 @@ class Collaborator(Protocol):
 
     @property
     def name(self) -> str:
-        """How records call it."""
+        """Its name in records."""
         ...
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
         """An answer to the last message of `history`, which is the agent's.
 
-        `WordsError` where that message is surely the reason that there is none; who cannot tell raises a
-        `StageError`, and is asked again with other words.
+        `WordsError` if that message is certainly the reason that there is none; if the reason is uncertain, a
+        `StageError`: it is then asked again with other words.
         """
         ...
 
@@ -81,7 +81,7 @@ class TurnCritic(Protocol):
 
     @property
     def name(self) -> str:
-        """How records call it; two critics that may disagree have different names."""
+        """Its name in records; two critics that may disagree have different names."""
         ...
 
     async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
@@ -91,7 +91,7 @@ class TurnCritic(Protocol):
 
 @runtime_checkable
 class TokenCritic(TurnCritic, Protocol):
-    """A critic that can say which tokens of a turn earn its advantage."""
+    """A critic that also gives an advantage to each token of a turn."""
 
     async def token_advantages(
         self, task: Task, history: Sequence[Message], output: str
@@ -101,7 +101,7 @@ class TokenCritic(TurnCritic, Protocol):
 
 
 class Choice(NamedTuple):
-    """What might be said at one turn."""
+    """A turn and the messages to compare at it."""
 
     task: Task
     history: Sequence[Message]
@@ -118,10 +118,10 @@ class BatchCritic(TurnCritic, Protocol):
 
 
 class Renderer(Protocol):
-    """Turns HTML that nobody trusts into a picture. The same page always gives the same bytes."""
+    """Renders untrusted HTML to a picture. The same page always gives the same bytes."""
 
     async def render(self, html: str) -> Shot:
-        """The whole page; `PageError` where it is the page's fault that there is none."""
+        """Render the whole page; `PageError` if the page itself is the reason that this fails."""
         ...
 
     async def close(self) -> None:

@@ -16,7 +16,7 @@ def parse(source: str) -> ast.Module | None:
 
 
 def parse_expression(source: str) -> ast.expr | None:
-    """The syntax tree of a single expression; None if the text is none."""
+    """The syntax tree of a single expression; None if the text is not one."""
     tree = _parsed(source.strip(), "eval")
     return tree.body if isinstance(tree, ast.Expression) else None
 

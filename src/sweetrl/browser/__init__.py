@@ -1,10 +1,10 @@
-r"""HTML that nobody trusts to a picture: offline, deterministic, in a pool of headless Chromium browsers.
+r"""Renders untrusted HTML to a picture: offline, deterministic, in a pool of headless Chromium browsers.
 
     async with BrowserPool(workers=2) as renderer:
         shot = await renderer.render("<h1>Hello</h1>")
     # Shot(png=b"\x89PNG...", width=1366, height=..., boxes=(Box(tag="body", ...), ...), ...)
 
-`docs/rendering.md` says what a page is given, what it is kept from, and what is not covered.
+`docs/rendering.md` lists what a page can load, what is blocked, and what is not covered.
 """
 
 from sweetrl.browser.assets import WebAssets

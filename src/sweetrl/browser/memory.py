@@ -1,4 +1,4 @@
-"""`RememberingRenderer`: references are looked at in every turn of every dialogue, and rendered once."""
+"""`RememberingRenderer`: references are needed in every turn of every dialogue, and rendered once."""
 
 import asyncio
 from collections import OrderedDict
@@ -54,6 +54,6 @@ class RememberingRenderer:
 
 
 def _bytes_of(shot: Shot) -> int:
-    """About what it takes in memory: a page of thousands of elements can have a tiny picture."""
+    """Approximate memory of a shot: a page of thousands of elements can have a tiny picture."""
     texts = [*(box.text for box in shot.boxes), *shot.blocked]
     return len(shot.png) + _BYTES_OF_A_BOX * len(shot.boxes) + 4 * sum(map(len, texts))

@@ -1,7 +1,7 @@
 """The styles that Tailwind's script tag would write, for pages whose scripts never run.
 
-The page tells its classes, its `text/tailwindcss` styles and its `tailwind.config`, all of it as data; Tailwind's
-script runs on that in a page of ours, and the rules that it writes are added to the untrusted page.
+The classes, `text/tailwindcss` styles and `tailwind.config` of the untrusted page are read as data; Tailwind's script
+runs on them in a page of ours, and the rules that it writes are added to the untrusted page.
 """
 
 import asyncio
@@ -52,10 +52,10 @@ _CONFIG = re.compile(r"tailwind\.config\s*=\s*(?={)")
 
 
 class Probe(Struct, frozen=True):
-    """What probe.js found."""
+    """What probe.js found on a page."""
 
     sources: tuple[str, ...]
-    """Of every script tag; empty for inline ones."""
+    """The address of every script tag; empty for inline scripts."""
     inline: tuple[str, ...]
     """Inline scripts that set Tailwind's configuration."""
     styles: tuple[str, ...]
@@ -98,7 +98,7 @@ class PlayStyles:
         self._done[key] = done
 
     async def _run(self, script: str, wish: dict[str, Any]) -> tuple[str, str]:
-        """CSS, or why there is none. If it fails itself, the browser must go: nothing is cleared up."""
+        """The CSS, or why there is none. If this raises, discard the browser: nothing is cleaned up."""
         context = await self._browser.new_context(service_workers="block", accept_downloads=False)
         page = await context.new_page()
         session = await context.new_cdp_session(page)

@@ -1,4 +1,4 @@
-"""`BrowserPool`: pages that nobody trusts to pictures, several at a time."""
+"""`BrowserPool`: renders untrusted pages to pictures, several at a time."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from sweetrl.browser.assets import WebAssets
 from sweetrl.browser.chromium import find_browser, launch, write_font_configuration
 from sweetrl.browser.play import PlayStyles
 from sweetrl.browser.tab import CannotMeasure, Limits, Tab, open_tab
-from sweetrl.errors import MissingExtra, PageError, RenderError, SweetError
+from sweetrl.errors import PageError, RenderError, SweetError, needs_extra
 from sweetrl.records import without_surrogates
 from sweetrl.types import Shot
 
@@ -42,7 +42,7 @@ class _Process:
         return self.browser.is_connected() and not self.tab.abandoned
 
     async def kill(self) -> None:
-        """At once, whatever it is busy with: there is nothing in it to save."""
+        """Kill the browser at once; nothing in it needs saving."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         await _ended(self.browser.close())
@@ -215,10 +215,8 @@ class BrowserPool:
 
 def _require_playwright() -> None:
     """Refuse at once what no page could be shown without."""
-    try:
+    with needs_extra("showing pages", "browser"):
         import playwright  # noqa: F401  what counts is that it is there
-    except ImportError as error:
-        raise MissingExtra("showing pages", "browser") from error
 
 
 async def _ended(ending: Coroutine[Any, Any, None]) -> None:

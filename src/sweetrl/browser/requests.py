@@ -1,4 +1,4 @@
-"""What a page is given of what it asks for: Tailwind, pictures, and nothing else."""
+"""Answers to the requests of a page: Tailwind, pictures, and nothing else."""
 
 import re
 from typing import Literal
@@ -45,7 +45,7 @@ class Refused(Struct, frozen=True):
 
 
 def answer(address: str, kind: str, page: str, assets: WebAssets) -> Served | Refused:
-    """The answer to a request for `address`; `kind` is the browser's word for what it wants to do with it."""
+    """The answer to a request for `address`; `kind` is the browser's name for the type of the resource."""
     if kind == "Stylesheet":
         return _stylesheet(address, page, assets)
     drawn = picture(address) if kind == "Image" else None

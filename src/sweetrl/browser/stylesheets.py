@@ -1,7 +1,7 @@
 """The part of a large stylesheet that one page can use.
 
-Tailwind's stylesheet has 39,000 rules; parsing it costs a browser more than everything else about a page. Served
-is the subset whose classes occur anywhere in the page's text: as scripts never run, no other rule can apply.
+Tailwind's stylesheet has 39,000 rules; parsing it costs a browser more than everything else about a page. Pages
+get the subset whose classes occur anywhere in the page's text: as scripts never run, no other rule can apply.
 """
 
 import re

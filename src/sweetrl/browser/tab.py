@@ -54,7 +54,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     requests: int = 1000
     """Files that a page may ask for. Published ones name at most eight."""
     png_bytes: int = 16 << 20
-    """Of the picture. Published pages take at most some 420 KB; noise over all pixels would take 100 MB."""
+    """Size of the picture. Published pages take at most some 420 KB; noise over all pixels would take 100 MB."""
     seconds: float = 10.0
     """For a page in a healthy browser, start to end."""
 
@@ -93,7 +93,7 @@ class _Visit:
             self.warnings.append(warning)
 
     def asks_for_more_than(self, limit: int) -> bool:
-        """Count one more request; past the limit the page is given up, whatever the browser is busy with."""
+        """Count one more request; past the limit the page is given up, even if the browser is busy."""
         self.requests += 1
         if self.requests > limit and not self.given_up.done():
             self.given_up.set_exception(PageError(f"the page asks for more than {limit} files"))
@@ -107,7 +107,7 @@ class _Visit:
 class Tab:
     """See the module; `open_tab` makes one. After any exception but `PageError`, throw the browser away.
 
-    So too when it is `abandoned`.
+    The same holds when it is `abandoned`.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Tab:
         self._limits = limits
         self._visit: _Visit | None = None
         self._clean_frame: str | None = None
-        """Whose document can take the next page."""
+        """The frame whose document can be reused for the next page."""
         self._answers: set[asyncio.Task[None]] = set()
         self.pages_shown = 0
         self.abandoned = False
@@ -165,7 +165,7 @@ class Tab:
         return await self._capture(visit, measured)
 
     async def close(self) -> None:
-        """Free what it holds; the browser lives on."""
+        """Close the tab's context; the browser keeps running."""
         await self._context.close()
 
     async def _load(self, visit: _Visit) -> str:
@@ -260,7 +260,7 @@ class Tab:
         return self._refuse(request)
 
     def _given(self, visit: _Visit, address: str, kind: str) -> Served | Refused:
-        """What the page is given for an address; whatever goes wrong with that is kept as its failure."""
+        """The answer to a request of the page; if making it fails, the error is kept as the failure of the page."""
         if kind == "Document":
             return Refused(essential=False)
         try:

@@ -1,9 +1,9 @@
-"""Whether a page can leave anything behind in the document that showed it.
+"""Checks that a page leaves nothing behind in the document that showed it.
 
-Replacing what a document contains costs a browser half of what a new document does. But a document keeps some
+Replacing the content of a document costs a browser half as much as a new document. But a document keeps some
 things that its content asked for: a policy or a default style (`meta http-equiv`), the set of styles that a title
 chose (`style title`), files loaded ahead (`link rel=preload`), that something was focused. Only between two pages
-with nothing of the kind may a document be used again: the first leaves nothing, and the second cannot tell.
+with nothing of the kind may a document be used again: the first leaves nothing, and the second cannot notice.
 """
 
 import re

@@ -1,1 +1,1 @@
-"""Candidates: what else the agent might have said at a turn, and what a critic thinks of it."""
+"""Candidates: alternative messages of the agent at a turn, and the critic's rating of them."""

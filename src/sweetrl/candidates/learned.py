@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sweetrl.domains.logged import LoggedDialogue
-from sweetrl.errors import MissingExtra, UsageError
+from sweetrl.errors import UsageError, needs_extra
 from sweetrl.evaluation.intervals import area_under_curve
 from sweetrl.learning.value_probe import FOLDS, Block, CrossFitted, cross_fit
 from sweetrl.types import Message, Metric, TurnCredit, digest
@@ -41,7 +41,7 @@ class LearnedCredit:
     """How often a held-out success is ranked above a held-out failure; 0.5 is chance."""
     critic: str
     reads: str
-    """What the critic looked at."""
+    """Which features the critic used."""
 
 
 def learn_credit(dialogues: Sequence[LoggedDialogue], model: str = "mini", *, seed: int = 0) -> LearnedCredit:
@@ -110,16 +110,10 @@ def word_features(dialogues: Sequence[LoggedDialogue]) -> Block:
 
 def model_states(model: str, dialogues: Sequence[LoggedDialogue]) -> tuple[Block, str]:
     """The mean hidden state over the tokens of each turn, in its context; and a mark of the model."""
-    try:
+    with needs_extra(f"reading dialogues with {model} (--model {WORDS} needs nothing)", "train"):
         from sweetrl.learning.candidates import candidate_states
         from sweetrl.learning.networks import context_of, load_encoder, load_network
         from sweetrl.learning.reference import model_digest
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("sweetrl"):
-            raise
-        raise MissingExtra(
-            f"reading dialogues with {model} (--model {WORDS} needs nothing)", "train"
-        ) from error
     path = _path_of(model)
     network = load_network(path)
     encoder = load_encoder(path, min(context_of(network, LONGEST_CONTEXT), LONGEST_CONTEXT))

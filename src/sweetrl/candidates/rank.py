@@ -1,4 +1,4 @@
-"""Candidates as a critic ranks them. The critic sees the task's secret; whoever drew them did not."""
+"""Rank candidates by a critic, which sees the task's secret; the agent that drew them did not."""
 
 import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ async def rank_candidates(
 ) -> AsyncGenerator[CandidateSet]:
     """The candidates with their advantages, as they come; where the critic broke down, with a failure.
 
-    `episodes` and `tasks` are by id; `skip` tells by id which turns are done already. Turns at which the
+    `episodes` and `tasks` are by id; `skip` is true for the ids of turns that are done. Turns at which the
     agent broke down have no candidates and are left out. A critic that judges turns together is given one
     group after the other; any other critic is asked about `concurrency` turns at a time.
     """
@@ -63,8 +63,8 @@ async def _in_groups(
 ) -> AsyncGenerator[CandidateSet]:
     """In the order of the candidates.
 
-    What is judged together shows in the last bits of an advantage. So the groups depend on the candidates
-    alone, and one of which a part is done already is judged whole.
+    The composition of a group affects the last bits of its advantages. So groups depend on the candidates alone,
+    and a group that is partly done is judged again as a whole.
     """
     for group in _groups(drawn):
         missing = [not skip(candidates.id) for candidates, _ in group]
@@ -117,7 +117,7 @@ def _context(
 async def judged(
     critic: TurnCritic, task: Task, history: Sequence[Message], outputs: Sequence[str]
 ) -> list[float]:
-    """What the critic says, once it is known to be usable: one finite number for each output."""
+    """The critic's advantages, checked: one finite number per output."""
     advantages = _usable(critic, await critic.advantages(task, history, outputs), outputs)
     if isinstance(advantages, StageError):
         raise advantages
@@ -127,7 +127,7 @@ async def judged(
 def _usable(
     critic: TurnCritic, advantages: list[float] | StageError, outputs: Sequence[str]
 ) -> list[float] | StageError:
-    """What a critic said, or what is wrong with it."""
+    """The critic's advantages, or an error that explains why they are unusable."""
     if isinstance(advantages, StageError):
         return advantages
     if len(advantages) != len(outputs):

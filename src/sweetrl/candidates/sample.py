@@ -1,6 +1,6 @@
-"""Candidates for every turn of stored dialogues, drawn from an agent that sees what it saw then, and no more.
+"""Candidates for every turn of stored dialogues, drawn from an agent that sees only what it had seen then.
 
-No collaborator is needed: each turn is asked about on its own, and nothing that is drawn is said.
+No collaborator is needed: each turn is sampled on its own, and no candidate becomes part of a dialogue.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ from sweetrl.types import CandidateSet, Ending, Episode, Unfinished, turn_id
 SAMPLES_PER_TURN = 16
 """Paper, section 4.2."""
 SUSPICIOUS = 8
-"""Turns whose candidates are all the same text, before a server is taken not to sample at all."""
+"""If the candidates of each of the first turns, this many, are copies of one text, the server does not sample."""
 
 
 class StoredTurn(NamedTuple):
@@ -48,7 +48,7 @@ async def sample_candidates(
 ) -> AsyncGenerator[CandidateSet]:
     """`n` raw outputs for each turn, as they come; a turn at which the agent broke down has a failure.
 
-    `skip` tells by id which turns are done already. What is drawn depends on the seed and the turn alone.
+    `skip` is true for the ids of turns that are done. The outputs depend on the seed and the turn alone.
     """
 
     async def draw(stored: StoredTurn) -> CandidateSet:
@@ -77,7 +77,7 @@ async def sample_candidates(
 async def refuse_copies(drawn: AsyncIterable[CandidateSet], agent: str) -> AsyncGenerator[CandidateSet]:
     """The candidates as they come; an error if those of the first turns are copies of one text each.
 
-    Some servers ignore temperature, seed and number of samples. From copies nothing is learned, after hours of drawing.
+    Some servers ignore temperature, seed and number of samples. Copies would teach nothing, after hours of sampling.
     """
     copies = 0
     differ = False

@@ -1,4 +1,4 @@
-"""Many independent pieces of work at once, and what becomes of one that breaks down."""
+"""Run many independent pieces of work concurrently, and record those that fail."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -17,7 +17,7 @@ MESSAGE_CHARACTERS = 500
 async def as_finished(
     items: Iterable[Item], work: Callable[[Item], Awaitable[Result]], *, concurrency: int
 ) -> AsyncGenerator[Result]:
-    """The results of `work`, in the order in which they come, with at most `concurrency` under way.
+    """Yield the results of `work` as they finish, with at most `concurrency` items in progress.
 
     An item is taken from `items` when there is room for it, so an iterator that ends early stops the work.
     """
@@ -41,6 +41,6 @@ async def as_finished(
 
 
 def failure(stage: str, error: StageError) -> Failure:
-    """What a record says of an item that could not be processed."""
+    """The `Failure` that a record keeps of an item that could not be processed."""
     kind = error.kind if isinstance(error, ModelError) else type(error).__name__
     return Failure(stage, kind, one_line(error)[:MESSAGE_CHARACTERS])

@@ -1,4 +1,4 @@
-"""`sweetrl candidates`: what else an agent might have said at each turn of stored dialogues."""
+"""`sweetrl candidates`: draw alternative messages of an agent at each turn of stored dialogues."""
 
 from sweetrl import interrupts
 from sweetrl.cli.console import JsonFlag, QuietFlag

@@ -49,7 +49,7 @@ PANELS = {
         "make-model": "Train a tiny language model on scripted dialogues.",
     },
 }
-"""What `sweetrl --help` lists. The sentence is the first one of the command's own help."""
+"""The list that `sweetrl --help` shows. Each sentence is the first one of the command's own help."""
 
 
 class Commands(LazyGroup):

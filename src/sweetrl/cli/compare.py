@@ -80,7 +80,7 @@ def _table(outcome: str, first: ScoredRun, compared: list[tuple[ScoredRun, Compa
 
 
 def _reward_label(runs: list[ScoredRun]) -> str:
-    """What their domain calls it; where that is not installed, rewards outside of 0 to 1 are no shares."""
+    """The domain's name for its reward; if it is not installed, rewards outside of 0 to 1 are not shown in per cent."""
     domains = filter(None, map(domain_of_scorer, sorted(runs[0].tally.scorers)))
     rewards = [run.tally.reward(task) for run in runs for task in run.tally.answers]
     unknown = Labels(share=all(0 <= reward <= 1 for reward in rewards))
@@ -88,7 +88,7 @@ def _reward_label(runs: list[ScoredRun]) -> str:
 
 
 def _metrics(run: ScoredRun) -> dict[str, Metric]:
-    """Of all tasks of the run, whether the others have them or not."""
+    """The metrics over all tasks of the run, whether the other runs have them or not."""
     tally = run.tally
     metrics = (tally.success_metric(), tally.failures_as_zero_metric(), tally.reward_metric())
     return dict(zip(OUTCOMES, metrics, strict=True))

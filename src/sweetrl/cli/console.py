@@ -122,7 +122,7 @@ def _waiting(*, quiet: bool) -> "Advance":
 
 
 def bar(own: "ProgressColumn") -> "Progress":
-    """A bar with a column of one's own between the count and the times."""
+    """A progress bar with an extra column between the count and the times."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import Struct, to_builtins
-from msgspec.json import Encoder
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
@@ -19,7 +18,7 @@ from sweetrl.domains.dialogues import read_episodes
 from sweetrl.domains.exchange import ForeignDialogues, published_lines
 from sweetrl.domains.sources import load_tasks, tasks_or_none
 from sweetrl.errors import UsageError
-from sweetrl.records import find_by_id, make_folder, write_lines
+from sweetrl.records import find_by_id, make_folder, record_lines, write_lines
 from sweetrl.types import Episode
 
 app = typer.Typer(
@@ -65,9 +64,8 @@ def import_(
     if any(foreign.verdicts()):
         records["verdicts"] = foreign.verdicts()
     _prepare(output, replace=force)
-    encode = Encoder().encode
     count = {
-        name: write_lines(output / f"{name}.jsonl", (encode(each) + b"\n" for each in found), replace=force)
+        name: write_lines(output / f"{name}.jsonl", record_lines(found), replace=force)
         for name, found in records.items()
     }
     if json:

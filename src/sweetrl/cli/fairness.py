@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec.json import Encoder
 from rich.table import Table
 
 from sweetrl.cli import console
@@ -14,7 +13,7 @@ from sweetrl.cli.figures import add_row
 from sweetrl.domains.sources import load_tasks
 from sweetrl.evaluation.fairness import FairnessReport, FairnessTally, WorstLeaks
 from sweetrl.experiments.stages.fairness import assess_dialogues
-from sweetrl.records import write_lines
+from sweetrl.records import record_lines, write_lines
 
 LABELS = {
     "success": "success",
@@ -63,8 +62,7 @@ def fairness(
         for _ in assessed:
             pass
     else:
-        encode = Encoder().encode
-        write_lines(details, (encode(each) + b"\n" for each in assessed), replace=force)
+        write_lines(details, record_lines(assessed), replace=force)
     report = tally.report()
     if json:
         console.print_json(report)

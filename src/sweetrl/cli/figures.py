@@ -62,7 +62,7 @@ def metrics_table(run: RunMetrics, domain: Domain) -> Table:
 
 
 def reward_label(labels: Labels) -> str:
-    """What a domain calls its reward, in per cent where it is a share."""
+    """The domain's name for its reward, with a per cent sign if it is a share."""
     return f"{labels.reward}, %" if labels.share else labels.reward
 
 

@@ -1,4 +1,4 @@
-"""One line about a run of dialogues, kept up to date while it goes on."""
+"""One status line about a running rollout, kept up to date."""
 
 import asyncio
 import contextlib

@@ -26,7 +26,7 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command; the exit code. Errors nobody planned for keep their traceback."""
+    """Run one command and return its exit code. Unexpected errors keep their traceback."""
     # Loaded before Ctrl-C raises anything: a module that was cut short cannot be imported again.
     from sweetrl.cli import commands
 
@@ -102,6 +102,6 @@ def _usage_message(error: "typer.TyperException") -> str:
 
 
 def _forget_output() -> None:
-    """Whoever read our output has gone: the interpreter's last flush shall not complain about it."""
+    """The reader of our output is gone: keep the interpreter's last flush from complaining about it."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

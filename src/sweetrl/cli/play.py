@@ -140,7 +140,7 @@ _EXAMPLE = {Seat.AGENT: "unsure", Seat.COLLABORATOR: "curious"}
 
 @dataclass(frozen=True)
 class _Table:
-    """What was asked for."""
+    """The settings of a game, as given on the command line."""
 
     seat: Seat
     other: str
@@ -153,7 +153,7 @@ class _Table:
         return self.turn_limit or game.turn_limit_of(task)
 
     def config(self, task: Task) -> dict[str, object]:
-        """What the run card keeps."""
+        """The part of the settings that the run card keeps."""
         limit = self.limit(task)
         given = {"as": self.seat, "other": self.other, "seed": self.seed}
         return given if limit == TURN_LIMIT else {**given, "turn_limit": limit}
@@ -168,7 +168,7 @@ class _Table:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[tuple[Models, BrowserSession | None]]:
-        """What the other side may need. Nobody is shown pictures but those who can see."""
+        """Models and browsers for the other side. Only models that see get pictures."""
         session = None if self.other.startswith("scripted:") else BrowserSession(self.output / SCREENSHOTS)
         try:
             async with Models() as models:
@@ -196,7 +196,7 @@ async def _play(table: _Table, task_id: str | None) -> None:
 
 @dataclass(frozen=True)
 class _Invitation:
-    """Who plays in the browser, and what they are asked before."""
+    """How many people play in the browser, and what they are asked first."""
 
     players: int
     consent: str

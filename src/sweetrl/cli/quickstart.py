@@ -1,6 +1,6 @@
 """`sweetrl quickstart`: the paper in miniature, from dialogues to a table, on a laptop.
 
-It runs a study that ships with the package and says in plain words what is going on.
+It runs a study that ships with the package and explains each step in plain words.
 """
 
 import importlib.util
@@ -130,7 +130,7 @@ def shipped(name: str) -> Path:
 
 
 def _results(study: Study, planned: Plan, *, fresh: bool, quiet: bool) -> StudyResults:
-    """What came out; a finished run is not gone through again."""
+    """The results; those of a finished run are read, not computed again."""
     results = None if fresh else written_results(study)
     if results is None:
         if not quiet:
@@ -144,7 +144,7 @@ def _results(study: Study, planned: Plan, *, fresh: bool, quiet: bool) -> StudyR
 
 
 def next_steps(study: Study, tasks: str, recipe: Path) -> Iterator[str]:
-    """What to try with a finished run, as commands that work from this folder."""
+    """Suggestions for a finished run, as commands that work from this folder."""
     folder = f"{study.output}/seed-{study.seed}"
     dialogues, verdicts = (f"{folder}/evaluations/sweet/{name}.jsonl" for name in ("episodes", "verdicts"))
     critic, credit = f"{folder}/critics/sweet", f"{study.output}/credit.jsonl"

@@ -1,4 +1,4 @@
-"""How commands show what a stage does while it works, and what it did."""
+"""How commands show the progress and the results of a stage."""
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager

@@ -10,7 +10,6 @@ because every command resumes.
 """
 
 import shlex
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,9 +19,9 @@ from rich.table import Column, Table
 from sweetrl.cli import console
 from sweetrl.cli.console import JsonFlag, QuietFlag
 from sweetrl.cli.screen import Asked, View, refuse_problems, run_stages, tell_problems
-from sweetrl.errors import ConfigError, UsageError
+from sweetrl.errors import ConfigError, UsageError, suggestion
 from sweetrl.experiments.checks import Problem, check
-from sweetrl.experiments.estimates import Cost, cost, costs
+from sweetrl.experiments.estimates import Cost, cost
 from sweetrl.experiments.pipeline import Stage, servers_of, stage_names, stages
 from sweetrl.experiments.plan import Plan
 from sweetrl.experiments.recipe_report import write_recipe_report
@@ -90,7 +89,8 @@ def _run_recipe(recipe: Recipe, asked: Asked, *, dry_run: bool, json: bool) -> N
     planned, servers = stages(recipe), servers_of(recipe)
     if dry_run:
         problems = check(planned, [recipe], servers)
-        _show_plan(recipe.output, planned, costs(recipe, planned), problems, json=json)
+        estimated = [cost(recipe, stage) for stage in planned]
+        _show_plan(recipe.output, planned, estimated, problems, json=json)
         return
     done = _run_stages(recipe.output, planned, [recipe] * len(planned), asked, servers)
     report = write_recipe_report(recipe)
@@ -138,9 +138,7 @@ def _parts(study: Study, only: str) -> list[str]:
     asked = [name.strip() for name in only.split(",")]
     for name in asked:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"it has {', '.join(known)}"
-            raise UsageError(f"--only: the study has no part '{name}'; {hint}")
+            raise UsageError(f"--only: the study has no part '{name}'; {suggestion(name, known)}")
     return asked
 
 
@@ -151,7 +149,7 @@ def _run_stages(
     asked: Asked,
     servers: tuple[ServerSettings, ...] = (),
 ) -> list[dict[str, Any]]:
-    """One stage after the other shows what it says; several at a time are watched from outside."""
+    """Run the stages. One at a time, each prints its own output; several at a time, their progress is shown."""
     refuse_problems(Path(output), planned, recipes, servers, quiet=asked.quiet)
     view = None
     if asked.jobs > 1:
@@ -163,9 +161,9 @@ def _refuse_unknown_stages(recipe: Recipe) -> None:
     names = stage_names()
     for index, server in enumerate(recipe.servers):
         for name in sorted(set(server.stages).difference(names)):
-            close = get_close_matches(name, names, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(names)}"
-            raise ConfigError(f"servers[{index}].stages: there is no stage '{name}'; {hint}")
+            raise ConfigError(
+                f"servers[{index}].stages: there is no stage '{name}'; {suggestion(name, names)}"
+            )
 
 
 # ---------------------------------------------------------------- the plan
@@ -216,7 +214,7 @@ def _stage_table(*more: str) -> Table:
 
 
 def _plan_table(planned: list[Stage], estimated: list[Cost]) -> Table:
-    """What each stage costs; the commands say what it reads and writes."""
+    """A table of the cost of each stage; the commands say what it reads and writes."""
     table = _stage_table(*HARDWARE)
     for stage, estimate in zip(planned, estimated, strict=True):
         table.add_row(stage.name, *map(_shown, estimate.numbers.values()))

@@ -1,4 +1,4 @@
-"""What `sweetrl run` and `sweetrl quickstart` show of the stages: lines, or on a terminal a bar for each that runs."""
+"""The progress that `sweetrl run` and `sweetrl quickstart` print: lines, or bars on a terminal."""
 
 import contextlib
 import shlex
@@ -40,7 +40,7 @@ LAST_WORDS = 20
 
 @dataclass(frozen=True)
 class View:
-    """What is shown of the stages of a plan."""
+    """How the stages of a plan are shown."""
 
     weights: Sequence[float]
     """About how many seconds each takes."""
@@ -171,9 +171,9 @@ class Screen(Lines):
         self._clock = clock
         self._words = words
         self._stages: dict[int, Stage] = {}
-        """Those that have started."""
+        """The stages that have started."""
         self._troubles: dict[int, str] = {}
-        """What they wait for."""
+        """What each of them waits for."""
         self._bars: _Bars | None = None
 
     @contextlib.contextmanager
@@ -235,7 +235,7 @@ class Screen(Lines):
         bars.show_stages(shares, lines)
 
     def _pace(self, number: int, shares: Mapping[int, float]) -> str:
-        """What a stage waits for, or the time that it still takes."""
+        """What a stage waits for, or how much time it still needs."""
         return self._troubles.get(number) or f"{live.duration(self._clock.left_of(number, shares))} left"
 
 

@@ -1,13 +1,12 @@
 """`sweetrl tasks`: bring tasks in, take them out, look at them, find the defective ones."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from msgspec import to_builtins
-from msgspec.json import Encoder
 from rich.console import RenderableType
 from rich.panel import Panel
 from rich.syntax import Syntax
@@ -25,7 +24,7 @@ from sweetrl.domains.scoring import Defect
 from sweetrl.domains.sources import load_tasks, read_tasks
 from sweetrl.errors import UsageError
 from sweetrl.experiments.stages.checking import find_defects
-from sweetrl.records import find_by_id, refuse_existing, write_lines
+from sweetrl.records import find_by_id, record_lines, refuse_existing, write_lines
 from sweetrl.settings import SandboxSettings
 from sweetrl.types import Task
 
@@ -64,7 +63,6 @@ def import_(
     Example:
         sweetrl tasks import colbench/test.jsonl -o tasks.jsonl
     """
-    encode = Encoder().encode
     if source == "websight":
         refuse_existing(output, replace=force)
         tasks = read_websight(split=split, count=n or limit, source=dataset or DATASET)
@@ -72,7 +70,7 @@ def import_(
         raise UsageError("--n and --from are for websight; --limit N reads the first N tasks of a file")
     else:
         tasks = read_tasks(source, limit)
-    _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)
+    _write(record_lines(tasks), output, force=force, json=json)
 
 
 @app.command()
@@ -99,9 +97,7 @@ def make(
     if name not in generators:
         step = "give --split, --n and --seed apart" if ":" in name else f"there is {', '.join(generators)}"
         raise UsageError(f"there is no generator {name!r}; {step}")
-    encode = Encoder().encode
-    tasks = read_tasks(f"{name}:{split}:{n}:{seed}")
-    _write(tasks, output, lambda task: encode(task) + b"\n", force=force, json=json)
+    _write(record_lines(read_tasks(f"{name}:{split}:{n}:{seed}")), output, force=force, json=json)
 
 
 @app.command()
@@ -121,7 +117,7 @@ def export(
     Example:
         sweetrl tasks export tasks.jsonl -o published.jsonl
     """
-    _write(read_tasks(source, limit), output, _published_line, force=force, json=json)
+    _write(map(_published_line, read_tasks(source, limit)), output, force=force, json=json)
 
 
 def _published_line(task: Task) -> bytes:
@@ -159,9 +155,8 @@ def check(
     with console.progress("checking", len(known), quiet=quiet or json) as advance:
         defects = {task_id: found for task_id, found in find_defects(known, settings, advance) if found}
     if output is not None:
-        encode = Encoder().encode
-        clean = (encode(task) + b"\n" for task in known.values() if task.id not in defects)
-        write_lines(output, clean, replace=force)
+        sound = (task for task in known.values() if task.id not in defects)
+        write_lines(output, record_lines(sound), replace=force)
     if json:
         listed = [defect for found in defects.values() for defect in found]
         console.print_json({"tasks": len(known), "defective": len(defects), "defects": listed})
@@ -184,10 +179,8 @@ def _print_defects(known: dict[str, Task], defects: dict[str, list[Defect]], out
         console.note(f"wrote {len(known) - len(defects)} tasks to {output}")
 
 
-def _write(
-    tasks: Iterable[Task], output: Path, line_of: Callable[[Task], bytes], *, force: bool, json: bool
-) -> None:
-    count = write_lines(output, map(line_of, tasks), replace=force)
+def _write(lines: Iterable[bytes], output: Path, *, force: bool, json: bool) -> None:
+    count = write_lines(output, lines, replace=force)
     if json:
         console.print_json({"tasks": count, "output": str(output)})
     else:

@@ -85,7 +85,7 @@ def _inspirations(topics: Path | None, snippets: Path | None) -> Sequence[str]:
 def _report(
     output: Path, drafts: Sequence[Draft], wanted: int, tally: Tally, *, json: bool, quiet: bool
 ) -> None:
-    """How many were kept, why the others were not, and what it cost."""
+    """Report how many tasks were kept, why the others were not, and what it cost."""
     tasks = min(wanted, sum(draft.kept for draft in drafts))
     reasons = Counter(draft.rejected.partition(":")[0] for draft in drafts if draft.rejected)
     tally.extra |= {"tasks": tasks, "tasks_file": str(output), "rejected": dict(reasons)}

@@ -1,4 +1,4 @@
-"""What critics made of language models in this process share: how they read dialogues, and how turns share runs.
+"""Shared code of critics that run language models in this process: reading dialogues, and batching turns.
 
 Turns that are scored together share the networks' runs (see `learning/candidates.py`).
 """
@@ -20,7 +20,7 @@ from sweetrl.types import Message, Task
 
 
 def nothing(_: Task) -> None:
-    """What a critic is told that sees no secret."""
+    """No prompt, for a critic that sees no secret."""
     return
 
 
@@ -32,7 +32,7 @@ class Reading:
     system: Callable[[Task], str | None] = nothing
     """The agent's prompt."""
     privileged: Callable[[Task], str | None] = nothing
-    """What the critic is told of the secret."""
+    """The text about the secret that the critic reads."""
 
     def candidates(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> EncodedCandidates:
         """The tokens of a history and of each output."""
@@ -63,7 +63,7 @@ class BatchedCritic:
         return await self._gathering.ask(Choice(task, history, outputs))
 
     async def judge_together(self, choices: Sequence[Choice]) -> list[list[float] | StageError]:
-        """The same for each choice; one that is too long for the critic is alone in failing."""
+        """The advantages of each choice. A choice that is too long for the critic fails alone."""
         return await asyncio.to_thread(self._score, choices)
 
     def _score(self, choices: Sequence[Choice]) -> list[list[float] | StageError]:
@@ -84,7 +84,7 @@ class BatchedCritic:
         return (self._reading.candidates(*choice),)
 
     def _advantages(self, read: Sequence[Encoded]) -> list[list[float]]:
-        """Of each choice, a number for each output."""
+        """For each choice, one number per output."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""What a kind of critic is: how `--critic` names it, and how it is opened. One object in one file of this folder.
+"""`CriticType`: how `--critic` names a kind of critic and how it is opened; one object per file of this folder.
 
 Those files import nothing heavy at the top: the command line reads them all to know what there is.
 """
@@ -35,21 +35,21 @@ def _no_pictures() -> Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class CriticTools:
-    """What a critic may be opened with. None is the critic's own default."""
+    """What a critic needs in order to open. None means the critic's own default."""
 
     chat_model: Callable[[str], ChatModel] = _no_models
-    """Opens a model; whoever gave the tools closes it."""
+    """Opens a model; the owner of the tools closes it."""
     prompt_logprobs: "Callable[[str], PromptLogprobs]" = _no_prompt_logprobs
-    """Opens a model behind an endpoint that says how likely tokens are; whoever gave the tools closes it."""
+    """Opens a model behind an endpoint that returns log-probabilities of tokens; the owner of the tools closes it."""
     pictures: Callable[[], Picture] = _no_pictures
-    """Starts what renders reference pages; whoever gave the tools ends it."""
+    """Starts the renderer of reference pages; the owner of the tools ends it."""
     judge_prompts: tuple[Prompt | None, Prompt | None] = (None, None)
     """How a judge is asked to compare two turns, and to grade one."""
     judge_rounds: int | None = None
     prompt: Prompt | None = None
     """The text around the hidden information, of a critic without training."""
     precision: Literal["float32", "bfloat16"] | None = None
-    """What a critic of log-ratios and its reference model compute in."""
+    """Number format in which a log-ratio critic and its reference model compute."""
 
     def unused(self, critic: "CriticType", spec: str) -> str | None:
         """A complaint about what was given that the critic has no use for."""
@@ -71,7 +71,7 @@ class CriticType:
 
     name: str
     usage: str = ""
-    """How to write it, then what it is: `judge:MODEL, a language model that is asked`. Empty for folders."""
+    """How to write it and what it is: `judge:MODEL, a language model that is asked`. Empty for folders."""
     open: Callable[[str, CriticTools], TurnCritic] | None = None
     """Opens the critic from what stands after the colon."""
     cards: tuple[str, ...] = ()
@@ -81,6 +81,6 @@ class CriticType:
     takes: tuple[str, ...] = ()
     """Which tools it uses beside its models: `judge`, `prompt`, `precision`."""
     argument: Literal["model", "folder", "served folder"] | None = None
-    """What stands after the colon, if it is something that can be looked for before the critic is opened."""
+    """What stands after the colon, if its existence can be checked before the critic is opened."""
     needs_reference: bool = True
     """Whether it can say nothing about a task without a reference."""

@@ -33,7 +33,7 @@ class HeadCritic(BatchedCritic):
         return (turn,) if before is None else (turn, self._reading.candidates(*before))
 
     def _turn_before(self, choice: Choice) -> Choice | None:
-        """What was said last, as a choice of its own."""
+        """The agent's previous turn, as a choice with one output."""
         spoken = [at for at, message in enumerate(choice.history) if message.role is Role.ASSISTANT]
         if not spoken:
             return None
@@ -48,7 +48,7 @@ class HeadCritic(BatchedCritic):
         return [self._gains([next(scores) for _ in each]) for each in read]
 
     def _gains(self, scores: Sequence[list[float]]) -> list[float]:
-        """Those of one choice, from the scores of its outputs and, if there was one, of the turn before."""
+        """The advantages of one choice, from the scores of its outputs and of the turn before, if there was one."""
         if self._kind is CriticKind.REGRESSION:
             return scores[0]
         before = _chance(scores[1][0]) if len(scores) > 1 else self._start

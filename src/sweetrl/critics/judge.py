@@ -1,19 +1,19 @@
 """A language model as a critic: it is shown the reference and asked which of two turns is better.
 
-Every comparison is made twice with the turns in swapped places, so that a liking for a place cancels out. A
+Every comparison is made twice with the turns in swapped places, so that a position bias cancels out. A
 reply that cannot be read is an abstention, not a tie. A turn that is alone, as when stored dialogues get
 credit, is graded instead of compared.
 """
 
-import asyncio
 import re
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from sweetrl import prompts
 from sweetrl.critics.critic_type import CriticTools, CriticType
 from sweetrl.domains.registry import reference_text
 from sweetrl.errors import ModelError
+from sweetrl.models.concurrency import all_of
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import ChatModel
 from sweetrl.seeds import derive_seed
@@ -54,7 +54,7 @@ class JudgeCritic:
         comparing: Prompt | None = None,
         grading: Prompt | None = None,
     ) -> None:
-        """Prompts of one's own show {first} and {second} to compare, {output} to grade."""
+        """Custom prompts: `comparing` has the fields {first} and {second}, `grading` has {output}."""
         self._model = model
         self._rounds = rounds
         self._comparing = comparing or prompts.load("judge-pair")
@@ -71,7 +71,7 @@ class JudgeCritic:
         """The model's specification, and what of it is not as usual."""
 
     async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
-        """One for each output; equal outputs have equal ones."""
+        """One advantage per output; equal outputs get equal advantages."""
         distinct = list(dict.fromkeys(outputs))
         if len(distinct) == 1:
             graded = 0.0 if len(outputs) > 1 else await self._grade(task, history, distinct[0])
@@ -88,7 +88,7 @@ class JudgeCritic:
         games = [game for pair in meetings(len(outputs), self._rounds) for game in (pair, pair[::-1])]
         asked = [self._compare(task, history, outputs[one], outputs[other]) for one, other in games]
         results: dict[str, list[float]] = {output: [] for output in outputs}
-        for (one, other), preference in zip(games, await _all_of(asked), strict=True):
+        for (one, other), preference in zip(games, await all_of(asked), strict=True):
             if preference is not None:
                 results[outputs[one]].append(preference)
                 results[outputs[other]].append(-preference)
@@ -119,7 +119,7 @@ class JudgeCritic:
 
 
 def meetings(count: int, rounds: int) -> list[tuple[int, int]]:
-    """Who meets whom: each one the next `rounds` in a circle; all meet all if that is no more."""
+    """The pairs to compare: each candidate with the next `rounds` in a circle; all with all if that is no more."""
     pairs = {
         (min(one, other), max(one, other))
         for one in range(count)
@@ -127,16 +127,6 @@ def meetings(count: int, rounds: int) -> list[tuple[int, int]]:
         if (other := (one + step) % count) != one
     }
     return sorted(pairs)
-
-
-async def _all_of(asked: Iterable[Awaitable[float | None]]) -> list[float | None]:
-    """All results; the first failure ends the others instead of leaving them running."""
-    running = [asyncio.ensure_future(each) for each in asked]
-    try:
-        return await asyncio.gather(*running)
-    finally:
-        for each in running:
-            each.cancel()
 
 
 def parse_preference(reply: str) -> float | None:

@@ -66,7 +66,7 @@ class LogRatioCritic(BatchedCritic):
         return [[float(share.sum()) for share in shares] for shares in self._shares(read)]
 
     def _shares(self, read: Sequence[Encoded]) -> "list[list[Tensor]]":
-        """Of each choice and each output, what each of its tokens adds to the advantage."""
+        """For each output of each choice, what each of its tokens adds to the advantage."""
         import torch
 
         from sweetrl.learning.candidates import candidate_logprobs

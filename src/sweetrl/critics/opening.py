@@ -24,10 +24,10 @@ class Judging:
     telling: str | Path | None = None
     """The prompt around the secret, of a critic `zero:`."""
     precision: Literal["float32", "bfloat16"] | None = None
-    """What a trained critic computes in."""
+    """Number format in which a trained critic computes."""
 
     def tools(self, models: Models) -> CriticTools:
-        """What critics are opened with; all that they open is closed with `models`."""
+        """The tools that open critics; everything that they open is closed with `models`."""
 
         def chat_model(spec: str) -> ChatModel:
             return models.of(ModelSettings(spec, Sampling()))

@@ -20,12 +20,12 @@ class ScriptedCritic:
         self.name = name
 
     async def advantages(self, task: Task, history: Sequence[Message], outputs: Sequence[str]) -> list[float]:
-        """What the function says of each output."""
+        """The function's value for each output."""
         return [self._opinion(task, history, output) for output in outputs]
 
 
 def overlap(task: Task, history: Sequence[Message], output: str) -> float:
-    """Which share of the output's words that nobody has used yet are words of the reference."""
+    """The share of the output's new words, used by nobody before, that are words of the reference."""
     reference = _words(reference_text(task))
     fresh = _words(output).difference(*(_words(message.text) for message in history))
     return len(fresh & reference) / len(fresh) if fresh else 0.0

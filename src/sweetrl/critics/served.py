@@ -5,17 +5,17 @@ in this process reads. Each different output of a turn costs both models the who
 `models/prompt_logprobs.py`).
 """
 
-import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from sweetrl.critics.batched import Reading, nothing, trained_reading
 from sweetrl.critics.critic_type import CriticTools, CriticType
 from sweetrl.critics.log_ratio import token_credit
 from sweetrl.errors import UsageError
 from sweetrl.learning.critic_cards import CRITIC_CARD, CriticCard, read_critic_card
+from sweetrl.models.concurrency import all_of
 from sweetrl.protocols import Choice
 from sweetrl.records import fingerprint
 from sweetrl.types import Message, Task, TokenCredit, digest
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sweetrl.learning.tokens import EncodedCandidates
     from sweetrl.models.prompt_logprobs import PromptLogprobs
 
-Answer = TypeVar("Answer")
 
 TRAINING_CARD = "sweetrl.json"
 USAGE = "served:DIR,openai:CRITIC@URL,openai:REFERENCE@URL"
@@ -63,14 +62,14 @@ class ServedCritic:
         return token_credit(self._reading.encoder, output, shares)
 
     async def _shares(self, choice: Choice) -> "list[Tensor]":
-        """Of each output, what each of its tokens adds to the advantage."""
+        """For each output, what each of its tokens adds to the advantage."""
         import torch
 
         from sweetrl.learning.losses import turn_advantages
 
-        ours, theirs = await _together(
-            _logprobs(self._model, self._reading.candidates(*choice)),
-            _logprobs(self._reference, self._reference_reading.candidates(*choice)),
+        readings = ((self._model, self._reading), (self._reference, self._reference_reading))
+        ours, theirs = await all_of(
+            _logprobs(model, reading.candidates(*choice)) for model, reading in readings
         )
         return [
             turn_advantages(
@@ -81,21 +80,11 @@ class ServedCritic:
 
 
 async def _logprobs(model: "PromptLogprobs", turn: "EncodedCandidates") -> list[list[float]]:
-    """Of each continuation the log-probability of each token; equal ones are asked for once."""
+    """The log-probability of each token of each continuation; equal continuations are requested once."""
     different = list(dict.fromkeys(map(tuple, turn.continuations)))
-    found = await _together(*(model.of(turn.prefix, each) for each in different))
+    found = await all_of(model.of(turn.prefix, each) for each in different)
     known = dict(zip(different, found, strict=True))
     return [known[tuple(each)] for each in turn.continuations]
-
-
-async def _together(*questions: Coroutine[Any, Any, Answer]) -> list[Answer]:
-    """All answers; the first question that fails ends the others."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(each) for each in questions]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [each.result() for each in asked]
 
 
 def read_spec(spec: str) -> tuple[str, list[str]]:

@@ -25,7 +25,7 @@ class ZeroShotCritic(LogRatioCritic):
 
 
 def load_zero_shot_critic(path: str, *, privileged: Prompt | None = None) -> ZeroShotCritic:
-    """How much likelier the secret makes a turn, to the model at `path` as it is.
+    """A critic that measures how much likelier the secret makes a turn to the untrained model at `path`.
 
     `privileged` is a prompt of one's own around the secret.
     """

@@ -1,4 +1,4 @@
-"""Agents: whoever works on the request without knowing the reference."""
+"""Agents: the side that works on the request without knowing the reference."""
 
 from collections.abc import Callable, Sequence
 

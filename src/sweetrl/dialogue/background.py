@@ -39,13 +39,13 @@ def run_in_background(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def await_in_background(work: Coroutine[Any, Any, T]) -> T:
-    """`run_in_background` for code that awaits, in whatever loop: that loop goes on in the meantime."""
+    """`run_in_background` for code that awaits: its own event loop goes on in the meantime."""
     loop, _ = _background(os.getpid())
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 
 class Closable(Protocol):
-    """What must be released in the end."""
+    """Something that must be closed in the end."""
 
     async def close(self) -> None:
         """Release it."""

@@ -1,4 +1,4 @@
-"""Whose fault it is when a side of a dialogue fails: that of the agent's words, or something of ours.
+"""Who is to blame when a side of a dialogue fails: the agent's words, or something of ours.
 
 An agent must gain nothing by breaking its collaborator. So a failure that its words cause is the agent's: a fixed
 sentence takes the place of the reply, the dialogue goes on, and it is scored. To find out, the side that failed is
@@ -21,20 +21,20 @@ logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 NEUTRAL = "Could you tell me more about what you need?"
-"""Takes the place of the agent's words when a side is asked without them."""
+"""Stands in for the agent's words when a side is asked without them."""
 UNREADABLE = "I could not read that; please say it in other words."
 EXCUSES = {
     "context_length": "I could not read that; please write a shorter message.",
     "no_content": "I have no answer to that; please ask in other words.",
 }
-"""What the collaborator says instead of a reply, by cause; `UNREADABLE` for any other."""
+"""The fixed sentence in place of a reply, by cause; `UNREADABLE` for any other cause."""
 PLACEHOLDER = "(a message that could not be read)"
 
 _SENTENCES = {UNREADABLE, *EXCUSES.values()}
 _ROUNDS = 2
 """How often the words must fail while everything else works."""
 _OWN_OUTPUT = ("no_content", "reply_filtered", "reply_too_large")
-"""Failures of which a model's own output is the cause, whatever it was asked."""
+"""Failures caused by a model's own output, whatever it was asked."""
 
 
 def cause(error: BaseException) -> str:
@@ -45,7 +45,7 @@ def cause(error: BaseException) -> str:
 async def reply_or_excuse(
     collaborator: Collaborator, task: Task, history: Sequence[Message], *, seed: int
 ) -> Reply:
-    """The collaborator's reply, or a fixed sentence where the agent's words are the reason that there is none."""
+    """The collaborator's reply, or a fixed sentence if the agent's words are the reason that there is none."""
     known = readable(history)
     neutral = [known[0], Message(Role.ASSISTANT, _neutral(known[1:], seed))]
     try:
@@ -60,8 +60,8 @@ async def reply_or_excuse(
 def _neutral(said: Sequence[Message], seed: int) -> str:
     """Words in the place of those that were said; a plain page in the place of a page.
 
-    It is another one for each seed: of pages that were shown before, pictures are remembered, and a browser that has
-    broken down meanwhile would pass for sound.
+    It differs for each seed: renderings of earlier pages are cached, so a browser that has broken down meanwhile
+    would go unnoticed.
     """
     shown = last_page([message.text for message in said if message.role is Role.ASSISTANT])
     return NEUTRAL if shown is None else f"{NEUTRAL}\n<html><body><p>Draft {seed}</p></body></html>"
@@ -80,7 +80,7 @@ def readable(history: Sequence[Message]) -> list[Message]:
 
 
 async def sample_or_blame(agent: Agent, history: Sequence[Message], *, n: int, seed: int) -> list[str]:
-    """What the agent puts out; `WordsError` if it cannot, because of what it has said or is writing."""
+    """The agent's raw outputs; `WordsError` if it fails because of what it has said or is writing."""
     try:
         if len(history) == 1:  # it has not said anything yet
             return await agent.sample(history, n=n, seed=seed)
@@ -95,7 +95,7 @@ async def sample_or_blame(agent: Agent, history: Sequence[Message], *, n: int, s
 
 
 async def ask_fairly(ask: Callable[[], Awaitable[_T]], probe: Callable[[], Awaitable[object]]) -> _T:
-    """What `ask` gives. If it fails where `probe`, which is without the agent's words, works: `WordsError`.
+    """The result of `ask`; `WordsError` if it fails while `probe`, the same without the agent's words, works.
 
     If both fail, the error of `ask` is raised: it is not the words.
     """

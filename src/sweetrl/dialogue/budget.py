@@ -16,7 +16,7 @@ class Budget:
         max_cost: float | None = None,
         time_limit: float | None = None,
     ) -> None:
-        """`time_limit` is in seconds; a limit of None is none."""
+        """`time_limit` is in seconds; None means no limit."""
         self._meter = meter
         self._max_tokens = max_tokens
         self._max_cost = max_cost
@@ -33,11 +33,11 @@ class Budget:
         return None
 
     def seconds_left(self) -> float | None:
-        """Until the time limit; None where there is none."""
+        """Seconds until the time limit; None without one."""
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     def affords(self, turns_ahead: float, *, turns_done: int) -> bool:
-        """Whether so many turns are likely to fit, if they cost what those so far did.
+        """Whether this many more turns are likely to fit the budget, at the mean cost of the turns so far.
 
         An estimate: later turns read longer dialogues. `exhausted` stays the limit.
         """

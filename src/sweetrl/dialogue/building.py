@@ -96,7 +96,7 @@ class Models:
 def build_agent(
     player: ModelSettings, domain: Domain, rules: Rules, models: Models, tasks: Sequence[Task] = ()
 ) -> tuple[Agent, dict[str, Any]]:
-    """The agent, and what of it shapes an episode. Only scripted baselines are told of the tasks."""
+    """The agent, and its settings that shape an episode. Only scripted baselines see the tasks."""
     if _is_scripted(player, domain, "agent"):
         agent: Agent = domain.agents[player.spec](tasks, rules.turn_limit)
         return agent, {"agent": agent.name}
@@ -128,7 +128,7 @@ def build_collaborator(
     models: Models,
     session: BrowserSession | None = None,
 ) -> tuple[Collaborator, dict[str, Any]]:
-    """The collaborator, and what of it shapes an episode; None makes one who is never asked.
+    """The collaborator, and its settings that shape an episode; None makes one that is never asked.
 
     Without a `session` nobody is shown pages as pictures.
     """

@@ -16,8 +16,8 @@ _OFFERED = {"problem_description", "hidden_information", "dialogue_history"}
 class ModelCollaborator:
     """A collaborator played by a chat model that sees the reference.
 
-    Its whole view of the dialogue is one message, in which what never changes comes first, so that a server
-    with a prefix cache reads the reference once. Pages are shown as their source.
+    It reads the whole dialogue in one message that begins with the constant part, so that a server with a
+    prefix cache reads the reference once. Pages are shown as their source.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ReplayedCollaborator:
                         known.append(turn.reply)
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
-        """What the stored collaborator answered in this very situation."""
+        """The stored collaborator's reply in exactly this situation."""
         known = self._replies.get(_situation(task.id, history))
         if task.id not in self._tasks:
             raise CollaboratorError(f"no stored dialogue of task {task.id} has a reply")

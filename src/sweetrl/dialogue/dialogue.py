@@ -58,7 +58,7 @@ class Dialogue:
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """What the agent may see: the request, what it said and the replies, without a system prompt."""
+        """The messages that the agent may see: request, its own and the replies, without a system prompt."""
         return tuple(self._history)
 
     @property
@@ -76,7 +76,7 @@ class Dialogue:
         return derive_seed(self._seed, self.task.id, self._attempt, len(self._turns), speaker)
 
     async def say(self, output: str, *, trouble: str = "") -> Reply | Conclusion:
-        """Take the agent's raw output as its turn; the collaborator's reply, or how the dialogue ended with it.
+        """Take the agent's raw output as its turn; returns the collaborator's reply, or how this ended the dialogue.
 
         When the collaborator fails through no fault of the agent, its error is raised, `episode` is the record of a
         failed dialogue, and `say` may be called again. `trouble` is kept with the turn.
@@ -103,7 +103,7 @@ class Dialogue:
         return run_in_background(self.say(output))
 
     def break_off(self, error: WordsError) -> Conclusion:
-        """The agent cannot go on because of its own words: it says nothing, and what it has said is the answer."""
+        """End the dialogue because the agent's own words keep it from going on; what it has said is scored."""
         self._refuse_if_over()
         ended = game.broken_off(domain_of(self.task), self._said())
         return self._end(Turn("", "", unfinished=True, trouble=f"agent: {error.kind}"), ended)

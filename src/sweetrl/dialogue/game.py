@@ -39,7 +39,7 @@ STARTER_COLLABORATOR, STARTER_AGENT = "colleague", "mini"
 
 @dataclass(frozen=True)
 class Debrief:
-    """What a player is shown after the dialogue."""
+    """What a player learns after the dialogue."""
 
     episode: Episode
     verdict: Verdict | None
@@ -47,9 +47,9 @@ class Debrief:
     parts: tuple[SecretPart, ...]
     """The secret: the reference first."""
     missed: tuple[str, ...]
-    """What mattered and never came up, a sentence each."""
+    """Facts that mattered and never came up, one sentence each."""
     advantages: tuple[float, ...] | None
-    """By how much each turn changed the chance of success, exactly; None where nobody knows."""
+    """How much each turn changed the chance of success, computed exactly; None where no oracle is known."""
 
 
 class Played:
@@ -105,12 +105,12 @@ class Game(Played):
 
     @property
     def goal(self) -> str:
-        """What the player has to do, in one sentence."""
+        """The player's goal in one sentence."""
         return domain_of(self.task).labels.goal
 
     @property
     def episode(self) -> Episode:
-        """The record; one of a player who looked at the tests says so."""
+        """The record; it notes if the player looked at the tests."""
         episode = super().episode
         return replace(episode, extra={"play": {"saw_tests": True}}) if self._saw_tests else episode
 
@@ -122,13 +122,13 @@ class Game(Played):
         return await self._dialogue.say(f"{ANSWER_MARKER}\n{text}" if answer else text)
 
     def tests(self) -> str | None:
-        """What will be run on the answer, without the results that are wanted; None if there is nothing to show."""
+        """The tests of the answer, without the wanted results; None if there are none to show."""
         parts = [part.text for part in self.parts if part.title == "tests"]
         self._saw_tests = self._saw_tests or bool(parts)
         return parts[0] if parts else None
 
     def debrief(self, verdict: Verdict | None) -> Debrief:
-        """What there is to learn from the dialogue, once it is over."""
+        """The lessons of the dialogue, once it is over."""
         return Debrief(
             self.episode,
             verdict,
@@ -173,7 +173,7 @@ async def score_game(
 
 
 def missed_facts(task: Task, episode: Episode) -> list[str]:
-    """What mattered and was never asked about or told."""
+    """Facts that mattered and were never asked about or told."""
     domain = domain_of(task)
     tracker = domain.tracker({task.id: task})
     if tracker is not None:
@@ -193,7 +193,7 @@ def missed_facts(task: Task, episode: Episode) -> list[str]:
 def exact_advantages(
     task: Task, episode: Episode, verdict: Verdict | None, turn_limit: int
 ) -> tuple[float, ...] | None:
-    """By how much each turn changed the chance of success; None where no oracle knows, or under other rules."""
+    """How much each turn changed the chance of success; None without an oracle, or under other rules than its own."""
     oracle = _oracle_of(domain_of(task), task)
     if oracle is None or verdict is None or turn_limit != turn_limit_of(task):
         return None

@@ -34,7 +34,7 @@ class GuardedCollaborator:
 
     @property
     def name(self) -> str:
-        """That of the other collaborator, marked: a guarded run is another experiment."""
+        """The other collaborator's name with a mark: a guarded run is a different experiment."""
         return f"{self._inner.name}+guard"
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:

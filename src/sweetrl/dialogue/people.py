@@ -100,7 +100,7 @@ def _printable(text: str) -> str:
 
 
 async def play_game(game: Game, terminal: Terminal, read_file: Callable[[str], str]) -> None:
-    """Let a person say what the agent says, until the dialogue is over.
+    """Let a person speak as the agent until the dialogue is over.
 
     `read_file` gives the content of a file that the person names; `UsageError` if it cannot.
     """
@@ -128,7 +128,7 @@ def _with_file(text: str, read_file: Callable[[str], str]) -> str:
 
 
 def show_debrief(debrief: Debrief, terminal: Terminal) -> None:
-    """What the player missed, and what each turn was worth."""
+    """Show what the player missed, and what each turn was worth."""
     for title, text, language in debrief.parts[:1]:
         terminal.show(title, text, style="red", language=language)
     if debrief.missed:
@@ -162,7 +162,7 @@ class PersonCollaborator:
         self._terminal = terminal
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:  # noqa: ARG002
-        """What the person answers."""
+        """The person's reply."""
         if sum(message.role is Role.ASSISTANT for message in history) == 1:
             self._introduce(task)
         self._terminal.show("agent", history[-1].text, style="magenta")

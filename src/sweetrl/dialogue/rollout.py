@@ -33,26 +33,26 @@ class Drafts:
     count: int
     choose: Choose
     name: str
-    """What records call the choice: dialogues with another one are another experiment."""
+    """Name of the choice in records: dialogues with another choice are a different experiment."""
 
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """Where a dialogue begins: with the request, or in the middle of one that was held before."""
+    """Where a dialogue begins: with the request, or in the middle of a stored dialogue."""
 
     task: Task
     attempt: int
     seed: int
-    """What all its random choices derive from."""
+    """Seed of all its random choices."""
     past: tuple[Turn, ...] = ()
     """Turns that have been taken, each with its reply."""
     output: str | None = None
-    """What the agent puts out first; None asks the agent."""
+    """The agent's first output; None asks the agent."""
 
 
 @dataclass
 class Progress:
-    """What a run is doing; written by `roll_out`, for others to read."""
+    """Progress of a rollout; written by `roll_out`, for others to read."""
 
     open: int = 0
     finished: int = 0
@@ -62,7 +62,7 @@ class Progress:
     """Ended without a record, by a spent budget or because the run was cancelled; resuming does them."""
     turns: int = 0
     turns_of_ended: int = 0
-    """Those of `turns` that belong to finished and failed dialogues."""
+    """Turns of finished and failed dialogues, among `turns`."""
     stopped: str | None = None
     """Why dialogues are left over, if some are."""
     down: EndpointDown | None = None
@@ -90,7 +90,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class _Table:
-    """What all dialogues of a run share."""
+    """The settings that all dialogues of a run share."""
 
     agent: Agent
     collaborator: Collaborator
@@ -102,7 +102,7 @@ class _Table:
 
     @property
     def agent_name(self) -> str:
-        """How records call whoever speaks for the agent."""
+        """The agent's name in records."""
         return self.agent.name if self.drafts is None else f"{self.agent.name} {self.drafts.name}"
 
 
@@ -121,9 +121,9 @@ async def roll_out(
     stop: asyncio.Event | None = None,
     progress: Progress | None = None,
 ) -> AsyncGenerator[Episode]:
-    """Hold `attempts` dialogues on each task and give them as they end, in any order.
+    """Run `attempts` dialogues on each task and yield them as they end, in any order.
 
-    `skip` tells by id which episodes exist already. Once `stop` is set, no dialogue is opened any more and
+    `skip` is true for the ids of episodes that exist. Once `stop` is set, no dialogue is opened any more and
     the open ones finish; to drop those as well, close the generator or cancel the task that reads it. A
     `budget` stops opening when another dialogue would hardly fit, and drops what is still open when it is
     spent. In both cases `progress.stopped` says why. When a server is down, the open dialogues fail, those that
@@ -159,7 +159,7 @@ async def hold_dialogues(
     stop: asyncio.Event | None = None,
     progress: Progress | None = None,
 ) -> AsyncGenerator[tuple[Opening, Episode]]:
-    """Hold one dialogue from each opening and give them as they end, in any order.
+    """Run one dialogue from each opening and yield them as they end, in any order.
 
     An opening is taken when there is room for its dialogue. The rest is as in `roll_out`.
     """
@@ -301,7 +301,7 @@ class _Running:
         await self._dialogue.say(output, trouble=self._trouble)
 
     async def _speak(self) -> str:
-        """What the agent puts out; of several drafts, the one that is chosen."""
+        """The agent's output; if there are several drafts, the chosen one."""
         self._speaker = "agent"
         if self._opening.output is not None and len(self._dialogue.turns) == len(self._opening.past):
             return self._opening.output
@@ -312,7 +312,7 @@ class _Running:
         return outputs[0 if drafts is None else await self._choose(drafts, outputs)]
 
     async def _choose(self, drafts: Drafts, outputs: Sequence[str]) -> int:
-        """Which draft is said; the first one if they are the reason that nobody can choose."""
+        """Choose the draft to say; the first one if the drafts themselves make the critic fail."""
         self._speaker = "critic"
         task, history = self._opening.task, self._dialogue.history
         neutral = [NEUTRAL] * len(outputs)

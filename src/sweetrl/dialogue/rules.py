@@ -1,8 +1,8 @@
 """The rules of the game (paper, section 4), each a pure function of text.
 
-An agent speaks at most ten times. What stands before `OUTPUT:` is a thought that nobody else sees. It ends
-the dialogue by saying `I WANT TO ANSWER:`. What of its words is the answer, and the length that a collaborator's
-reply is cut to, depends on the domain.
+An agent speaks at most ten times. The text before `OUTPUT:` is a thought that nobody else sees. `I WANT TO ANSWER:`
+ends the dialogue. Which part of a message is the answer, and the length that a collaborator's reply is cut to,
+depend on the domain.
 """
 
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ __all__ = [
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """What may differ between runs."""
+    """Rules that may differ between runs."""
 
     turn_limit: Annotated[int, Meta(ge=1)] = TURN_LIMIT
     """How often the agent speaks at most."""
     single_turn: bool = False
-    """The agent has one message, nobody answers it, and the message is the answer."""
+    """The agent has one message, which gets no reply and is the answer."""
 
 
 class Conclusion(NamedTuple):
@@ -61,7 +61,7 @@ def cut_reply(text: str, domain: Domain) -> str:
 
 
 def conclude(domain: Domain, said: Sequence[str], rules: Rules) -> Conclusion | None:
-    """How the dialogue ends with the last thing that the agent said; None if it goes on."""
+    """How the dialogue ends with the agent's last message; None if it goes on."""
     if rules.single_turn or marked_answer(said[-1]) is not None:
         ending = Ending.ANSWERED
     elif len(said) >= rules.turn_limit:
@@ -72,6 +72,6 @@ def conclude(domain: Domain, said: Sequence[str], rules: Rules) -> Conclusion | 
 
 
 def broken_off(domain: Domain, said: Sequence[str]) -> Conclusion:
-    """How a dialogue ends in which the agent cannot go on: as if what it has said were all that it may say."""
+    """How a dialogue ends if the agent cannot go on: what it has said so far is taken as all it says."""
     ended = conclude(domain, said, Rules(turn_limit=1)) if said else None
     return Conclusion(Ending.BROKE_OFF, None if ended is None else ended.answer)

@@ -1,8 +1,8 @@
-"""What candidates are worth, found out by playing on: the truth that critics are measured by.
+"""The values of candidates, estimated by replays: the truth that critics are measured by.
 
-From each candidate of a stored turn, the dialogue is held to its end several times with the same agent and
-collaborator, and scored. The mean reward estimates the value of having said that. What a replay says depends on
-the seed, the turn and the text of the candidate alone, so equal candidates have equal values.
+From each candidate of a stored turn, the dialogue is played to its end several times with the same agent and
+collaborator, and scored. The mean reward estimates the value of the candidate. A replay depends on the seed, the
+turn and the text of the candidate alone, so equal candidates have equal values.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ async def value_turns(
     rules: Rules | None = None,
     skip: Callable[[str], bool] = lambda _: False,
 ) -> AsyncGenerator[TurnValues]:
-    """The values of the candidates of each turn, as they come; with a failure where a replay broke down.
+    """Yield the values of the candidates of each turn, in any order; with a failure where a replay broke down.
 
-    `skip` tells by id which turns are done already. Turns without candidates are left out.
+    `skip` is true for the ids of turns that are done. Turns without candidates are left out.
     """
     if replays < 2:
         raise ConfigError(f"replays ({replays}) must be at least 2: one does not show how much they vary")
@@ -133,7 +133,7 @@ class _Valuation:
 
 
 def _openings(turn: BranchPoint, rules: Rules, replays: int, seed: int) -> Iterator[Opening]:
-    """One for each replay of each distinct candidate; a candidate that ends the dialogue needs no second."""
+    """One opening for each replay of each distinct candidate; a candidate that ends the dialogue is replayed once."""
     task, episode, candidates = turn
     if candidates.turn >= len(episode.turns):
         raise DataError(f"the candidates of {candidates.id} have no such turn among the episodes")

@@ -33,7 +33,7 @@ from sweetrl.types import (
 )
 
 PUBLISHED = "published"
-"""Name of agent and collaborator in imported dialogues, which do not say, and of their part of `extra`."""
+"""Name of agent and collaborator in imported dialogues, which do not name them, and of their part of `extra`."""
 
 _UNESCAPED = "unescaped"
 """In `extra` of an episode that came from a line with characters beyond ASCII."""
@@ -61,7 +61,7 @@ class _PublishedDialogue(Struct):
 
 
 def read_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator[Episode]:
-    """The episodes of a file in any format; the format is told line by line.
+    """The episodes of a file in any format, which is recognised line by line.
 
     Given `tasks`, every episode belongs to one of them. A published dialogue has no task id: it is matched by
     its own copy of the task (request and reference), and without `tasks` named after it.
@@ -81,7 +81,7 @@ def read_episodes(path: Path, tasks: Collection[Task] | None = None) -> Iterator
 
 
 def distinct_episodes(path: Path, tasks: Mapping[str, Task] | None = None) -> Iterator[Episode]:
-    """The episodes of a file in any format; an id that comes twice is an error."""
+    """The episodes of a file in any format; a repeated id is an error."""
     seen = IdSet()
     for episode in read_episodes(path, None if tasks is None else tasks.values()):
         if not seen.add(episode.id):
@@ -278,7 +278,7 @@ def _turns(history: Sequence[_PublishedMessage]) -> tuple[Turn, ...]:
 
 
 def _last_page(turns: Sequence[Turn]) -> str | None:
-    """Published frontend answers are paths of images; the page itself is in what was said."""
+    """The last page in the messages: published frontend answers are paths of images."""
     for turn in reversed(turns):
         if page := find_page(turn.said) or find_page(turn.output):
             return page

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompts:
-    """What models are told, by the part that they play."""
+    """The prompts of models, by the part that they play."""
 
     agent: Prompt
     single_turn: Prompt
     """For an agent that has one message, which is the answer."""
     collaborator: Prompt
     privileged: Prompt
-    """What a critic reads of the secret, before the request. Agents never see it."""
+    """The text about the secret that a critic reads before the request. Agents never see it."""
     more: tuple[Prompt, ...] = ()
-    """Others that can be asked for by name."""
+    """Further prompts, selected by name."""
 
     def __post_init__(self) -> None:
         for name in ("agent", "single_turn", "collaborator", "privileged"):
@@ -54,28 +54,28 @@ class Prompts:
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """What things are called in front of people and in transcripts."""
+    """Words for the parts of a task in reports, games and transcripts."""
 
     task: str = ""
-    """What the agent does, in one sentence: the second line of a report."""
+    """The agent's job, in one sentence: the second line of a report."""
     agent: str = "Agent"
-    """Who works on the task, in the transcript that the collaborator reads."""
+    """The agent, in the transcript that the collaborator reads."""
     collaborator: str = "collaborator"
-    """Who answers the agent, in reports."""
+    """The one who answers the agent, in reports."""
     reference: str = "reference"
-    """What the collaborator knows and the agent does not."""
+    """The information that the collaborator has and the agent does not."""
     language: str = "text"
-    """Of the reference and the answer, for highlighting."""
+    """Language of the reference and the answer, for syntax highlighting."""
     reward: str = "reward"
-    """Of an answer, as the heading of a column."""
+    """The reward, as the heading of a column."""
     share: bool = True
-    """Whether the reward is between 0 and 1, and shown in per cent."""
+    """Whether the reward is between 0 and 1, and shown as a percentage."""
     meaning: str = "The mean reward of the answers."
-    """Of the reward, for readers of a report."""
+    """The meaning of the reward, for readers of a report."""
     checks: str = "checks passed"
     """After `3 of 10`, for a scored answer."""
     goal: str = "Ask about what the request leaves open, then hand in your answer."
-    """What a person who plays the agent has to do, in one sentence."""
+    """The job of a person who plays the agent, in one sentence."""
 
 
 class SecretPart(NamedTuple):
@@ -88,7 +88,7 @@ class SecretPart(NamedTuple):
 
 @dataclass(frozen=True)
 class FactTracker:
-    """What a benchmark knows about asking."""
+    """The facts of a benchmark, and which of them a message asks about."""
 
     facts: Callable[[Task], frozenset[str]]
     """The hidden facts that matter for a task."""
@@ -100,7 +100,7 @@ class FactTracker:
 
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
-    """How models that see pictures play their part, where reference and answers are pages."""
+    """Prompts for models that see pictures, where reference and answers are pages."""
 
     page: Callable[[Any], str]
     """HTML of the wanted page, from the secret."""
@@ -117,7 +117,7 @@ class TaskWriter:
     prompt: Prompt
     """Its one field is `inspiration`: a topic, or a piece of somebody's code or text."""
     read: Callable[[str], tuple[str, Secret]]
-    """A model's reply -> request and secret; a `ValueError` says in a few words what is wrong with it."""
+    """A model's reply -> request and secret; a `ValueError` explains in a few words what is wrong with it."""
     normal_form: Callable[[Any], str]
     """A secret -> a text that is the same for secrets which differ in nothing that matters."""
 
@@ -154,7 +154,7 @@ def _nothing_more(_: Sequence[Message]) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Domain:
-    """What tasks are about. Everything from `collaborators` on may be left out."""
+    """The subject of tasks. Everything from `collaborators` on is optional."""
 
     name: str
     """As tasks name it; a scorer's name begins with it and a hyphen."""
@@ -164,13 +164,13 @@ class Domain:
     prompts: Prompts
     labels: Labels = Labels()
     answer: Callable[[Sequence[str]], str | None] = last_message
-    """The answer in what the agent said, message by message; None where there is none."""
+    """The answer in the agent's messages; None if there is none."""
     reply_limit: int = 400
     """Characters that the agent gets to see of a reply (400 in the paper, section 4; 1000 for pages)."""
     scoring: "OpenScoring | None" = None
-    """What scores answers; None where outcomes are given."""
+    """Opens the scorer; None where outcomes are given."""
     by_success: bool = True
-    """Whether runs are compared by success; by reward where hardly any answer is perfect."""
+    """Whether runs are compared by success; by reward if answers are hardly ever perfect."""
 
     collaborators: "Mapping[str, Callable[[BrowserSession], Collaborator]]" = field(default_factory=dict)
     """Scripted ones by name. One with a method `check(tasks)` may refuse tasks that it cannot play: `UsageError`."""
@@ -179,7 +179,7 @@ class Domain:
     generators: Mapping[str, Generator] = field(default_factory=dict)
     """Tasks from a seed, by name."""
     turn_limits: Mapping[str, int] = field(default_factory=dict)
-    """How often the agent may speak on generated tasks, by generator, where that is not 10."""
+    """The agent's turn limit on generated tasks, by generator, where it is not 10."""
     writer: TaskWriter | None = None
     """For tasks written by a language model."""
     parse_line: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
@@ -194,11 +194,11 @@ class Domain:
     """More fields of the collaborator's prompt, from the dialogue; always the same names."""
     pictures: Pictures | None = None
     leak_index: "Callable[[str], Reference] | None" = None
-    """The reference indexed for finding code of it in replies; without it, it is taken for Python."""
+    """Indexes the reference, to find code of it in replies; by default it is taken for Python."""
     facts: Callable[[Any, str], Sequence[Fact]] = lambda _secret, _request: ()
     """(secret, request) -> what else there is to know, for measuring what replies give away."""
     tracker: Callable[[Mapping[str, Task]], FactTracker | None] = lambda _: None
-    """What there is to ask in these tasks, where that is known."""
+    """The facts to ask about in these tasks, where they are known."""
     oracles: Mapping[str, Opinion] = field(default_factory=dict)
     """Critics that know the true value of a turn, by name."""
 
@@ -211,7 +211,7 @@ class Domain:
     def open_scoring(
         self, settings: "ScorerSettings", *, screenshots: Path | None = None
     ) -> "AbstractContextManager[ScoringBackend]":
-        """What scores tasks of this domain, as long as the block lasts; it may keep pictures in `screenshots`."""
+        """The scorer of this domain's tasks, within the block; it may keep pictures in `screenshots`."""
         if self.scoring is None:
             raise UsageError(
                 f"{self.name} tasks have no scorer; `sweetrl episodes import` takes the outcomes that they come with"

@@ -1,7 +1,7 @@
 """Tasks written by a language model: drafts, and which of them are kept.
 
-A draft is kept if it can be read as a task, has no defect that `sweetrl tasks check` knows of, and repeats no task that
-is known. Everything follows from the model, the seed and the draft's number, so a run can be stopped and gone on with.
+A draft is kept if it can be read as a task, has no defect that `sweetrl tasks check` finds, and repeats no existing
+task. Everything follows from the model, the seed and the draft's number, so a run can be stopped and resumed.
 """
 
 import asyncio
@@ -22,19 +22,19 @@ from sweetrl.seeds import derive_seed
 from sweetrl.types import Count, Failure, Message, Role, Sampling, Task
 
 WAVE = 16
-"""Drafts that are asked for together, and then judged one after the other."""
+"""Drafts that are requested together, and then judged one after the other."""
 
 
 class Draft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model wrote when it was asked for a task."""
+    """A model's attempt to write a task."""
 
     schema: Literal["draft/1"] = "draft/1"
     number: Count
     text: str
     rejected: str = ""
-    """Why there is no task of it, as `reason: detail`; empty if it was kept."""
+    """Why it gave no task, as `reason: detail`; empty if it was kept."""
     failure: Failure | None = None
-    """Why nothing was written; such a draft is asked for again."""
+    """Why nothing was written; such a draft is requested again."""
 
     @property
     def id(self) -> str:
@@ -49,7 +49,7 @@ class Draft(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Drafting:
-    """Who writes what."""
+    """The settings and resources for writing drafts."""
 
     domain: Domain
     model: ChatModel

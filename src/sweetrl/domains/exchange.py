@@ -15,7 +15,7 @@ from sweetrl.types import Ending, Episode, Task, Verdict
 
 
 class ForeignDialogues:
-    """Published dialogues or a chat log, read anew for each kind of record: nothing is held in memory."""
+    """Published dialogues or a chat log, read again for each kind of record instead of being held in memory."""
 
     def __init__(self, path: Path, tasks: dict[str, Task] | None = None) -> None:
         """Without `tasks` the dialogues carry their own."""

@@ -1,8 +1,8 @@
 """Facts of a reference function, and which of them a sentence gives away.
 
 A fact is a literal, a comparison with a literal, a name that nobody would guess, or the condition of a
-branch. Whether it came out is decided sentence by sentence, on words and numbers alone. What is said in other
-words goes unseen, so the share of facts that came out is a lower bound.
+branch. Whether it came out is decided sentence by sentence, on words and numbers alone. Paraphrases go
+unnoticed, so the share of facts that came out is a lower bound.
 """
 
 import ast
@@ -102,7 +102,7 @@ def _numbers(text: str, words: Iterable[str]) -> Iterator[float]:
 
 
 def sentences(reply: str, question: str) -> list[Sentence]:
-    """The sentences of a reply; one that affirms says what was asked, too."""
+    """The sentences of a reply; one that affirms includes what was asked."""
     texts = _SENTENCE.split(reply)
     if _AFFIRMS.match(reply):
         texts += _SENTENCE.split(question)

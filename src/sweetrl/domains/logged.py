@@ -26,12 +26,12 @@ class LoggedDialogue:
 
     @property
     def success(self) -> bool | None:
-        """Whether it succeeded; None if nobody knows."""
+        """Whether it succeeded; None if the outcome is unknown."""
         return None if self.verdict is None or self.verdict.reward is None else self.verdict.success
 
 
 class DialogueLog(NamedTuple):
-    """What a log holds."""
+    """The content of a log."""
 
     dialogues: list[LoggedDialogue]
     left_out: int

@@ -24,7 +24,7 @@ def read_prompt(name: str | Path | None) -> Prompt | None:
 
 
 def refuse_other_domain(episodes: Path, name: str) -> None:
-    """Refuse dialogues whose run card says that they were rolled out with the prompt of another domain."""
+    """Refuse dialogues that were rolled out with the prompt of another domain, by their run card."""
     if not card_path(episodes).is_file():
         return
     used = str(read_card(episodes).config.get("agent_prompt", "")).partition(" ")[0]

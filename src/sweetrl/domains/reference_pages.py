@@ -13,7 +13,7 @@ from sweetrl.types import Task, digest
 
 
 class References:
-    """A folder of pictures, each made when it is first asked for and named by a hash of its page's source."""
+    """A folder of pictures, each made on first use and named by a hash of its page's source."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Without a `folder` pictures are kept until it is closed."""
@@ -22,7 +22,7 @@ class References:
         self._session = BrowserSession()
 
     def path(self, task: Task) -> Path:
-        """Where the picture of a task's reference is, once it is made."""
+        """The place of the picture of a task's reference, once it is made."""
         return self._folder / f"{digest(_page(task))}.png"
 
     async def of(self, task: Task) -> Path:
@@ -38,7 +38,7 @@ class References:
         return path
 
     async def close(self) -> None:
-        """End the browsers, and remove what nobody else will need."""
+        """End the browsers, and remove a temporary folder."""
         await self._session.close()
         if self._own is not None:
             self._own.cleanup()

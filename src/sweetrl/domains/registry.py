@@ -2,7 +2,7 @@
 
 Another package offers a domain through the entry point group `sweetrl.domains`. Without installing anything,
 `use_domain` takes one by `package.module:OBJECT`, as does the environment variable `SWEETRL_DOMAINS`. A file of tasks
-can only name a domain, never a module: what is read must not choose what is run.
+can only name a domain, never a module: data must not choose which code runs.
 """
 
 import importlib
@@ -25,7 +25,7 @@ BUILT_IN = {
     "chat": "sweetrl.domains.chat.domain:CHAT",
     "frontend": "sweetrl.domains.frontend.domain:FRONTEND",
 }
-"""Loaded when they are first asked for."""
+"""Domains loaded on first use."""
 DEFAULT = "backend"
 """For prompts where nothing names a domain."""
 GROUP = "sweetrl.domains"
@@ -33,14 +33,14 @@ VARIABLE = "SWEETRL_DOMAINS"
 """Specifications `package.module:OBJECT`, separated by commas."""
 
 _in_use: dict[str, Domain] = {}
-"""Those that `use_domain` has loaded, the last one last."""
+"""Domains that `use_domain` has loaded, in order of last use."""
 
 
 # ---------------------------------------------------------------- finding one
 
 
 def find_domain(name: str) -> Domain:
-    """The domain of a name; `UsageError` with the next step if there is none."""
+    """The domain of a name; `UsageError` with the next step if it is not found."""
     if name in _in_use:
         return _in_use[name]
     if name in BUILT_IN:
@@ -53,12 +53,12 @@ def find_domain(name: str) -> Domain:
 
 
 def domain_of(task: Task) -> Domain:
-    """What a task is about."""
+    """The domain of a task."""
     return find_domain(task.domain)
 
 
 def use_domain(spec: str) -> Domain:
-    """The domain of a name or of `package.module:OBJECT`, from now on known to this process.
+    """Find a domain by name or `package.module:OBJECT`, and register it in this process.
 
     Tasks that name no domain are of the last one used.
     """
@@ -84,7 +84,7 @@ def names() -> list[str]:
 
 
 def all_domains() -> Iterator[Domain]:
-    """All that can be loaded; one that cannot is passed over with one line, and the others go on."""
+    """All domains that can be loaded; one that cannot is skipped with a warning."""
     for name in names():
         try:
             yield find_domain(name)
@@ -172,13 +172,13 @@ def find_prompt(name: str) -> Prompt | None:
 
 
 def domain_of_scorer(scorer: str) -> Domain | None:
-    """Whose scorer this is, by its name; None where that says nothing."""
+    """The domain of a scorer, by the scorer's name; None if no domain matches."""
     of = [name for name in names() if scorer.startswith(f"{name}-")]
     return find_domain(max(of, key=len)) if of else None
 
 
 def labels_of_scorer(scorer: str) -> Labels:
-    """What the domain of a scorer calls things; general words where that is not known."""
+    """The words of a scorer's domain; general words where it is unknown."""
     domain = domain_of_scorer(scorer)
     return Labels() if domain is None else domain.labels
 

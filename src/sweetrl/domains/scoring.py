@@ -1,4 +1,4 @@
-"""What it takes to score the answers of one domain, and to find its defective tasks."""
+"""What it takes to score the answers of one domain and to find its defective tasks."""
 
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -34,7 +34,7 @@ Advance = Callable[[int], None]
 
 
 class ScoringBackend(Protocol):
-    """Whatever a domain's scorer needs: sandboxes, browsers, files."""
+    """The resources of a domain's scorer: sandboxes, browsers, files."""
 
     @property
     def workers(self) -> int:
@@ -43,7 +43,7 @@ class ScoringBackend(Protocol):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What shapes a verdict, for the run card."""
+        """The settings that affect verdicts, for the run card."""
         ...
 
     def opened(self) -> AbstractAsyncContextManager[Scorer]:
@@ -56,16 +56,16 @@ class ScoringBackend(Protocol):
 
 
 OpenScoring = Callable[[ScorerSettings, Path | None], AbstractContextManager[ScoringBackend]]
-"""Takes the folder for pictures of what was compared, too, if they are to be kept."""
+"""Also takes the folder for pictures of compared pages, if they are to be kept."""
 
 
 def concurrency(settings: ScorerSettings) -> int:
-    """How many answers are scored at a time: as many as asked for, or one per core."""
+    """How many answers are scored at a time: the requested number, or one per core."""
     return settings.workers or len(os.sched_getaffinity(0))
 
 
 class PlainScoring:
-    """The backend of a scorer that needs nothing else, on tasks that nobody checks for defects."""
+    """The backend of a scorer that needs no resources, on tasks without a check for defects."""
 
     def __init__(self, scorer: Scorer, workers: int) -> None:
         self._scorer = scorer

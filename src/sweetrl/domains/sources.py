@@ -24,7 +24,7 @@ from sweetrl.types import Secret, Task
 SPLITS = ("train", "validation", "test")
 
 USUAL_SPLIT, USUAL_COUNT = "test", 100
-"""Of a generator, where its name says nothing else."""
+"""Defaults of a generator whose name gives no split or number."""
 
 TASK_SCHEMA = "task/2"
 
@@ -32,7 +32,7 @@ _GENERATED = re.compile(r"(?:(?P<split>[a-z]+)(?::(?P<count>[1-9]\d{0,8})(?::(?P
 
 
 def read_tasks(source: str | Path, limit: int | None = None) -> Iterator[Task]:
-    """The tasks of a source, one at a time, each id once; with a `limit`, the first so many."""
+    """The tasks of a source, one at a time, each id once; at most `limit` of them."""
     name, _, rest = str(source).partition(":")
     if (generator := _generator(source)) is not None:
         asked = _asked(name, rest)
@@ -42,7 +42,7 @@ def read_tasks(source: str | Path, limit: int | None = None) -> Iterator[Task]:
 
 
 def load_tasks(source: str | Path, limit: int | None = None) -> dict[str, Task]:
-    """The tasks of a source by id; with a `limit`, the first so many."""
+    """The tasks of a source by id; at most `limit` of them."""
     return {task.id: task for task in read_tasks(source, limit)}
 
 
@@ -52,7 +52,7 @@ def tasks_or_none(source: str | Path | None) -> dict[str, Task] | None:
 
 
 def fingerprint_of_tasks(tasks: Iterable[Task]) -> str:
-    """A hash of the tasks' content, in whatever file and order."""
+    """A hash of the tasks' content, independent of file and order."""
     lines = sorted(msgspec.json.encode((task.id, task.domain, task.request, task.secret)) for task in tasks)
     content = hashlib.sha256(b"\n".join(lines)).hexdigest()
     return f"{len(lines)} tasks {content[:16]}"

@@ -1,4 +1,4 @@
-"""Dialogues as a model that plays the collaborator reads them, and what it says of its own."""
+"""Dialogues as prompts for a model that plays the collaborator, and the parsing of its replies."""
 
 import re
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ _SPECIAL_TOKEN = re.compile(r"<\|[^|<>]{1,40}\|>|</?s>|<(?:pad|eos|bos|unk|(?:st
 
 
 def spoken_reply(text: str) -> str:
-    """What a model that plays the collaborator says, without its thought, which may quote the reference.
+    """The spoken part of a reply of a model that plays the collaborator; its thought may quote the reference.
 
-    `NoReplyError` where that is nothing: white space, special tokens, or a thought without an end.
+    `NoReplyError` if that is empty: white space, special tokens, or a thought without an end.
     """
     said = text.rpartition(_THOUGHT_END)[2]
     words = "" if said.lstrip().startswith("<think>") else _SPECIAL_TOKEN.sub("", said)

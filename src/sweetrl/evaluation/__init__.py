@@ -1,1 +1,1 @@
-"""What a set of verdicts says, and how sure one can be of it."""
+"""Metrics of verdicts and episodes, with intervals."""

@@ -8,7 +8,7 @@ from sweetrl.protocols import Scorer
 from sweetrl.types import Episode, Task, Verdict
 
 _WINDOW_PER_WORKER = 32
-"""How far the others may run ahead of a slow episode: this bounds memory, and what an interrupt throws away."""
+"""How many episodes per worker may run ahead of a slow one; bounds memory and the loss at an interrupt."""
 
 
 async def score_in_order(

@@ -1,7 +1,7 @@
 """Two runs compared on the tasks of both: by how much they differ, and whether chance would do as much.
 
-Both runs meet the same tasks, hard and easy ones, so what is looked at is the difference on each task, between
-the means of its attempts. This tells smaller differences apart than two intervals side by side.
+Both runs have the same tasks, hard and easy ones, so the difference between the means of the attempts is taken on
+each task. This detects smaller differences than two intervals side by side.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from sweetrl.evaluation.wins import refuse_other_scorers, tallied_win_rate
 from sweetrl.types import Metric
 
 EXACT_TASKS = 18
-"""Up to so many tasks that differ, all 2^18 ways to flip their signs are tried."""
+"""If up to this many tasks differ, all ways to flip their signs are tried."""
 FLIPS = 10_000
 """Random ways to flip the signs where there are more."""
 ROUNDING = 1e-9
@@ -42,19 +42,19 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """A second run against a first."""
 
     tasks: int
-    """Those that both have scored answers to; the others count for nothing."""
+    """Tasks with scored answers in both runs; all others are left out."""
     only_first: tuple[str, ...]
     """Ids of the tasks that only the first run has scored answers to."""
     only_second: tuple[str, ...]
     success: Difference
     success_failures_as_zero: Difference
-    """Of success with dialogues that failed or could not be scored counted as zero, on all tasks of both."""
+    """Success with failed and unscored dialogues counted as zero, on all tasks of both runs."""
     reward: Difference
     win_rate: Metric
     """Share of tasks on which the second run earned more; a tie is half a win."""
 
 
-def compare_runs(first: TaskTally, second: TaskTally, *, seed: int = 0) -> Comparison:
+def compare_runs(first: TaskTally, second: TaskTally) -> Comparison:
     """The second run less the first."""
     refuse_other_scorers(first, second)
     common = sorted(first.answers.keys() & second.answers.keys())
@@ -65,7 +65,7 @@ def compare_runs(first: TaskTally, second: TaskTally, *, seed: int = 0) -> Compa
         name: str, figure: Callable[[TaskTally, str], float], tasks: Sequence[str] = common
     ) -> Difference:
         return paired_difference(
-            name, [figure(first, task) for task in tasks], [figure(second, task) for task in tasks], seed
+            name, [figure(first, task) for task in tasks], [figure(second, task) for task in tasks]
         )
 
     return Comparison(

@@ -1,7 +1,7 @@
 """Credit quality: how well a critic's advantages agree with what the candidates turned out to be worth.
 
-The truth is estimated by replays (`TurnValues`), so it is noisy: no critic can agree with it fully. How far it
-agrees with itself, one half of the replays against the other, says how much is to be had.
+The truth is estimated by replays (`TurnValues`), so it is noisy: no critic can agree with it fully. The agreement of
+one half of the replays with the other shows how much is attainable.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ Outcome = Literal["reward", "success"]
 Floats = NDArray[np.float64]
 
 ORACLE = "oracle: replays"
-"""What the critic is called that knows all replays."""
+"""Name of the critic that knows all replays."""
 MEASURES = {
     "spearman": "Spearman",
     "pooled_spearman": "Spearman, all turns",
@@ -29,9 +29,9 @@ MEASURES = {
     "gain": "gain",
     "top1": "top 1",
 }
-"""What tables call the metrics of `CreditQuality`."""
+"""The names of the metrics of `CreditQuality` in tables."""
 HALVES = "replays, half against half"
-"""What the critic is called that knows half of the replays, and is judged by the other half."""
+"""Name of the critic that knows half of the replays and is measured by the other half."""
 
 
 class CreditQuality(Struct, frozen=True, kw_only=True):
@@ -39,9 +39,9 @@ class CreditQuality(Struct, frozen=True, kw_only=True):
 
     critic: str
     turns: int
-    """Those at which the candidates differ in value; the others cannot tell a good critic from a bad one."""
+    """Turns whose candidates differ in value; the others cannot tell a good critic from a bad one."""
     undecided: int
-    """The others."""
+    """Turns whose candidates all have the same value."""
     spearman: Metric
     """Mean over turns of the rank correlation between advantages and values."""
     pooled_spearman: Metric
@@ -79,7 +79,7 @@ def _error(replays: Floats) -> float:
 
 
 def _outcomes(turn: TurnValues, outcome: Outcome) -> list[Floats]:
-    """Of each candidate, the outcome of each replay."""
+    """The outcome of each replay, for each candidate."""
     if turn.values is None:
         raise DataError(f"the values of {turn.id} are missing: its replays failed")
     values = turn.values
@@ -182,13 +182,13 @@ def correlation(one: Floats, other: Floats) -> float:
 
 
 def credit_quality(
-    judged: Iterable[tuple[TurnValues, CandidateSet]], *, outcome: Outcome = "reward", seed: int = 0
+    judged: Iterable[tuple[TurnValues, CandidateSet]], *, outcome: Outcome = "reward"
 ) -> CreditQuality:
     """How well the advantages of one critic agree with the values of the same candidates."""
     tally = _Tally()
     for turn, ranked in judged:
         tally.add(turn, ranked, outcome)
-    return tally.quality(seed)
+    return tally.quality()
 
 
 class _Tally:
@@ -215,48 +215,41 @@ class _Tally:
         relative = truth.values - truth.values.mean()
         self._pool.setdefault(turn.task_id, []).append((np.asarray(ranked.advantages), relative))
 
-    def quality(self, seed: int) -> CreditQuality:
+    def quality(self) -> CreditQuality:
         turns = sum(map(len, self._agreements.values()))
         return CreditQuality(
             critic="".join(self._critics),
             turns=turns,
             undecided=self._undecided,
-            spearman=self._mean("spearman", (-1.0, 1.0), seed),
-            pooled_spearman=self._pooled(seed),
-            auc=self._mean("auc", (0.0, 1.0), seed),
+            spearman=self._mean("spearman", (-1.0, 1.0)),
+            pooled_spearman=self._pooled(),
+            auc=self._mean("auc", (0.0, 1.0)),
             gain=ratio_of_sums(
-                "gain",
-                self._sums("gained"),
-                self._sums("possible"),
-                count=turns,
-                seed=seed,
-                bounds=(-1.0, 1.0),
+                "gain", self._sums("gained"), self._sums("possible"), count=turns, bounds=(-1.0, 1.0)
             ),
-            top1=self._mean("top1", (0.0, 1.0), seed),
+            top1=self._mean("top1", (0.0, 1.0)),
         )
 
-    def _mean(self, name: str, bounds: tuple[float, float], seed: int) -> Metric:
+    def _mean(self, name: str, bounds: tuple[float, float]) -> Metric:
         by_task = [
             [figure for each in turns if (figure := getattr(each, name)) is not None]
             for turns in self._agreements.values()
         ]
         sums, counts = [sum(figures) for figures in by_task], [len(figures) for figures in by_task]
-        return clustered_mean(name, sums, counts, seed=seed, bounds=bounds)
+        return clustered_mean(name, sums, counts, bounds=bounds)
 
     def _sums(self, name: str) -> Floats:
         by_task = self._agreements.values()
         return np.array([sum(getattr(each, name) for each in turns) for turns in by_task])
 
-    def _pooled(self, seed: int) -> Metric:
+    def _pooled(self) -> Metric:
         tasks = sorted(self._pool)
         given = [np.concatenate([advantages for advantages, _ in self._pool[task]]) for task in tasks]
         values = [np.concatenate([relative for _, relative in self._pool[task]]) for task in tasks]
-        return pooled_correlation("pooled_spearman", given, values, seed=seed)
+        return pooled_correlation("pooled_spearman", given, values)
 
 
-def pooled_correlation(
-    name: str, given: Sequence[Floats], values: Sequence[Floats], *, seed: int = 0
-) -> Metric:
+def pooled_correlation(name: str, given: Sequence[Floats], values: Sequence[Floats]) -> Metric:
     """Spearman's correlation over the items of all tasks, with a bootstrap over tasks.
 
     Resamples are correlated by the ranks of the whole sample: ranking each anew changes little and takes long.
@@ -272,7 +265,7 @@ def pooled_correlation(
     middle_rank, ends = (count - 1) / 2, np.cumsum([len(each) for each in given])[:-1]
     by_task = zip(np.split(one - middle_rank, ends), np.split(other - middle_rank, ends), strict=True)
     moments = np.array([(len(x), x.sum(), y.sum(), x @ y, x @ x, y @ y) for x, y in by_task])
-    draws = [_correlations(moments[drawn].sum(axis=1)) for drawn in drawn_tasks(len(given), seed)]
+    draws = [_correlations(moments[drawn].sum(axis=1)) for drawn in drawn_tasks(len(given), 0)]
     return Metric(name, whole, *middle(np.concatenate(draws), len(given)), count)
 
 

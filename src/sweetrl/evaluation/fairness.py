@@ -26,12 +26,12 @@ NAMED = 5
 
 
 class ReplyFairness(Struct, frozen=True, kw_only=True):
-    """What one reply gave away, and how it looks."""
+    """What one reply gave away, and other properties of it."""
 
     turn: int
     """From 0: the agent's turn that it answers."""
     carried: float
-    """Share of the reference's code, without what the request tells, that stands in this reply."""
+    """Share of the reference's code in this reply, without code that the request reveals."""
     fragments: tuple[str, ...]
     """The code in question, as the reply has it; empty if it does not leak."""
     facts: tuple[str, ...]
@@ -173,7 +173,7 @@ def _metric(name: str, by_task: dict[str, tuple[float, int]]) -> Metric:
 
 
 def _shares(dialogue: DialogueFairness, *, success: bool | None) -> dict[str, tuple[float, int]]:
-    """What a dialogue adds to each metric: an amount, and what it is a share of."""
+    """What a dialogue adds to each metric: an amount, and the number of items it is a share of."""
     replies, count = dialogue.replies, len(dialogue.replies)
     shares: dict[str, tuple[float, int]] = {
         "leaking_dialogues": (dialogue.leaks, 1),

@@ -1,4 +1,4 @@
-"""What successes do that failures do not: phrases of the assistant that go with the outcome."""
+"""Habits: phrases of the assistant that are much more frequent in successes than in failures, or the reverse."""
 
 import re
 from collections import Counter
@@ -14,11 +14,11 @@ from sweetrl.evaluation.turning_points import Habit
 Array = np.ndarray[Any, Any]
 
 SURE = 0.05
-"""Habits are named if they would be found by chance this often, all phrases that were looked at taken into account."""
+"""Significance level of a habit, after correction for all phrases that were tested."""
 HABITS = 8
 PHRASE_WORDS = 3
 RARE = 0.1
-"""Phrases of fewer dialogues than this share are not looked at, nor those that fewer lack."""
+"""Phrases in fewer dialogues than this share are not tested, nor those that fewer dialogues lack."""
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 
@@ -67,7 +67,7 @@ def _phrases(dialogues: Sequence[LoggedDialogue]) -> list[set[str]]:
 
 
 def _without_parts(order: Sequence[int], names: Sequence[str], has: Array) -> list[int]:
-    """Without phrases that share a word with one before them and say hardly anything else."""
+    """Leave out phrases that share a word with an earlier one and occur in nearly the same dialogues."""
     kept: list[int] = []
     for at in order:
         words = set(names[at].split())

@@ -1,7 +1,7 @@
 """95 % intervals: Wilson's for proportions, the bootstrap over tasks for means.
 
 Answers to one task resemble each other, so the tasks, not the answers, are what a mean was sampled from. A
-metric that rests on nothing has count 0 and None for its numbers.
+metric without items has count 0 and None for its numbers.
 """
 
 import math
@@ -20,7 +20,7 @@ RESAMPLES = 2000
 SAME = 1e-12
 """Means of tasks that differ by no more, as a share of what is possible, differ by rounding."""
 BATCH_ENTRIES = 1 << 20
-"""How many drawn tasks are held at a time: 8 MB."""
+"""Limit on the drawn tasks in memory at a time: 8 MB."""
 
 
 def proportion(name: str, successes: int, count: int, *, unscored: int = 0) -> Metric:
@@ -68,8 +68,8 @@ def clustered_mean(
     """The mean over all items, with a percentile bootstrap that draws whole tasks.
 
     `sums[i]` and `counts[i]` are the total and the number of task i's items, and `bounds` what an item can be; a
-    mean outside of them widens them. One task shows nothing of the spread between tasks: its interval is all that is
-    possible.
+    mean outside of them widens them. One task reveals nothing about the spread between tasks: its interval is the whole
+    range.
     """
     totals, sizes = np.asarray(sums, np.float64), np.asarray(counts, np.int64)
     if totals.shape != sizes.shape or totals.ndim != 1:
@@ -127,7 +127,7 @@ def _in_order(
 
 
 def middle(draws: NDArray[np.float64], tasks: int) -> tuple[float, float]:
-    """The ends of the 95 % interval that a bootstrap over so many tasks has drawn."""
+    """The ends of the 95 % interval from the draws of a bootstrap over this many tasks."""
     tail = tail_share(tasks)
     low, high = np.quantile(draws, [tail, 1 - tail])
     return float(low), float(high)

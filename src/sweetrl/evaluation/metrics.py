@@ -1,8 +1,8 @@
 """The metrics of an evaluated run: success, how many turns it took, and how well the agent asked.
 
 How well it asked can be told where the benchmark knows its hidden facts, through a `FactTracker`. Dialogues
-that failed and answers that could not be scored are counted apart. Beside success stands what it would be if they
-were all the agent's failures: an agent that gains by them would show as a gap between the two.
+that failed and answers that could not be scored are counted apart. `success_failures_as_zero` is
+success with all of them as failures of the agent: an agent that gains by them shows as a gap between the two.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ class Asking(Struct, frozen=True, kw_only=True):
 
 
 def assess_asking(task: Task, episode: Episode, tracker: FactTracker) -> Asking:
-    """What was asked in an episode. A question is a message that the collaborator replied to."""
+    """How the agent asked in an episode. A question is a message that the collaborator replied to."""
     asked: set[str] = set()
     repeats = 0
     for turn in episode.turns:
@@ -99,7 +99,7 @@ def figures_by_task(
     *,
     tracker: FactTracker | None = None,
 ) -> dict[str, dict[str, float]]:
-    """The same metrics by name, task by task: the mean over the attempts at each."""
+    """The metrics by name, for each task: the mean over its attempts."""
     dialogues = _Dialogues(tasks, tracker)
     for episode in episodes:
         dialogues.add(episode)
@@ -148,7 +148,7 @@ class _Sums:
 
 
 class _Dialogues:
-    """What the dialogues themselves show."""
+    """Counts and sums over the dialogues of a run."""
 
     def __init__(self, tasks: Mapping[str, Task], tracker: FactTracker | None) -> None:
         self._tasks = tasks
@@ -185,7 +185,7 @@ class _Dialogues:
         self._premature.add(task, asking.premature)
 
     def tally(self, verdicts: Iterable[Verdict]) -> TaskTally:
-        """What the verdicts add up to; dialogues that nobody has judged yet are unscored as well."""
+        """The tally of the verdicts; dialogues without a verdict count as unscored too."""
         tally = TaskTally(self._known(verdicts))
         tally.unscored = len(self.whole) - tally.answers.total()
         tally.lost = self._count - tally.answers

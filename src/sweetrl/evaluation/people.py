@@ -38,9 +38,7 @@ class _Marked(Struct, frozen=True):
     advantage: float
 
 
-def agreement_with_people(
-    annotations: Iterable[Annotation], credit: Iterable[TurnCredit], *, seed: int = 0
-) -> PeopleAgreement:
+def agreement_with_people(annotations: Iterable[Annotation], credit: Iterable[TurnCredit]) -> PeopleAgreement:
     """How well the advantages of one critic agree with what people marked."""
     marks = _marks(annotations)
     judged = {each.id: each for each in credit if each.id in marks}
@@ -58,19 +56,18 @@ def agreement_with_people(
         turns=len(turns),
         helped=sum(each.mark > 0 for each in turns),
         missing=len(marks) - len(turns),
-        sign=_mean("sign", {task: [_same_sign(each) for each in own] for task, own in by_task.items()}, seed),
-        auc=_mean("auc", {task: _ordered(own) for task, own in by_task.items()}, seed),
+        sign=_mean("sign", {task: [_same_sign(each) for each in own] for task, own in by_task.items()}),
+        auc=_mean("auc", {task: _ordered(own) for task, own in by_task.items()}),
         spearman=pooled_correlation(
             "spearman",
             [np.array([each.advantage for each in own]) for own in by_task.values()],
             [np.array([float(each.mark) for each in own]) for own in by_task.values()],
-            seed=seed,
         ),
     )
 
 
 def _marks(annotations: Iterable[Annotation]) -> dict[str, int]:
-    """What most people say of each turn; turns on which they are divided count for nothing."""
+    """The majority's mark for each turn; turns with a tie are left out."""
     votes: dict[str, int] = {}
     for each in annotations:
         votes[each.id] = votes.get(each.id, 0) + (1 if each.mark == "helped" else -1)
@@ -98,6 +95,6 @@ def _ordered(turns: Sequence[_Marked]) -> list[float]:
     return found
 
 
-def _mean(name: str, by_task: Mapping[str, Sequence[float]], seed: int) -> Metric:
+def _mean(name: str, by_task: Mapping[str, Sequence[float]]) -> Metric:
     values = list(by_task.values())
-    return clustered_mean(name, [sum(each) for each in values], [len(each) for each in values], seed=seed)
+    return clustered_mean(name, [sum(each) for each in values], [len(each) for each in values])

@@ -18,7 +18,7 @@ class Summary(Struct, frozen=True):
     success: Metric
     """Share of answers that pass every test."""
     success_failures_as_zero: Metric
-    """The same with unscored answers counted as failures."""
+    """Success with unscored answers counted as failures."""
     tests_passed: Metric
     """Mean reward: for backend tasks the share of tests passed."""
     outcomes: dict[Outcome, int]
@@ -29,7 +29,7 @@ class Summary(Struct, frozen=True):
 
 
 class TaskTally:
-    """What the verdicts of a run add up to, task by task: memory grows with the tasks, not with the answers."""
+    """Sums over the verdicts of a run, per task: memory grows with the tasks, not with the answers."""
 
     def __init__(self, verdicts: Iterable[Verdict] = (), *, without: Collection[str] = ()) -> None:
         self.answers: Counter[str] = Counter()

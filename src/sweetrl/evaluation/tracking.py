@@ -8,6 +8,6 @@ from sweetrl.types import Task
 
 
 def fact_tracker(tasks: Mapping[str, Task]) -> FactTracker | None:
-    """What there is to ask in these tasks, where their domain knows it."""
+    """The tracker of hidden facts for these tasks, if their domain has one."""
     domains = {task.domain for task in tasks.values()}
     return find_domain(domains.pop()).tracker(tasks) if len(domains) == 1 else None

@@ -1,4 +1,4 @@
-"""What credit says about a log: the turn that hurt most in each failed dialogue, and what successes do differently."""
+"""Findings of credit on a log: the turn that hurt most in each failed dialogue, and habits of successes."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -21,7 +21,7 @@ class WorstTurn:
     """As the log calls it."""
     episode_id: str
     number: int
-    """Of the turn, from 1."""
+    """Number of the turn, from 1."""
     turns: int
     """How many the dialogue has."""
     said: str
@@ -46,7 +46,7 @@ class Habit:
 
 @dataclass(frozen=True)
 class CreditReport:
-    """Credit for the turns of a log, and what it shows."""
+    """Credit for the turns of a log, and the findings."""
 
     dialogues: Sequence[LoggedDialogue]
     credit: Sequence[TurnCredit]
@@ -54,7 +54,7 @@ class CreditReport:
     auc: Metric | None = None
     """How well a learned critic predicts outcomes of dialogues that it was not fitted to; None for other critics."""
     reads: str = ""
-    """What a learned critic looked at."""
+    """Which features a learned critic used."""
     left_out: int = 0
     """Dialogues of the log in which the agent says nothing, or that failed."""
     habits: Sequence[Habit] = field(init=False)
@@ -79,7 +79,7 @@ class CreditReport:
 
     @cached_property
     def worst_turns(self) -> list[WorstTurn]:
-        """Of each failed dialogue, the turn that hurt most, the worst first; of all where no outcome is known."""
+        """The turn that hurt most in each failed dialogue, the worst first; in all dialogues if no outcome is known."""
         failed = [each for each in self.dialogues if each.success is False]
         known = any(each.success is not None for each in self.dialogues)
         own = {
@@ -107,7 +107,7 @@ class CreditReport:
 
     @property
     def summary(self) -> list[str]:
-        """What was credited and how far it can be trusted, a sentence each."""
+        """What was credited and how far to trust it, one sentence each."""
         return [*self._counts(), *self._trust()]
 
     def _counts(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Means over tasks and seeds that cross each other: every run of a study meets the same tasks.
+"""Means over crossed tasks and seeds: every run of a study has the same tasks.
 
 Both are samples. Another seed would train another policy, other tasks would be harder or easier, so the spread of
 either counts: the two-way analysis of variance, with the degrees of freedom of Satterthwaite.

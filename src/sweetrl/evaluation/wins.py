@@ -17,7 +17,7 @@ def win_rate(ours: Iterable[Verdict], theirs: Iterable[Verdict]) -> Metric:
 
 
 def tallied_win_rate(mine: TaskTally, other: TaskTally) -> Metric:
-    """The same for runs that have been added up."""
+    """The win rate of runs whose verdicts are already tallied."""
     refuse_other_scorers(mine, other)
     common = sorted(mine.answers.keys() & other.answers.keys())
     wins = [_win(mine.reward(task), other.reward(task)) for task in common]

@@ -1,7 +1,7 @@
-"""What can be checked of an experiment before its first stage, so that hours are not lost on a name.
+"""Checks of an experiment before its first stage, so that a wrong name does not cost hours.
 
-Tasks, files, models, prompts, packages, endpoints, disk space and learning rates. What stages of the plan write is not
-looked for.
+Tasks, files, models, prompts, packages, endpoints, disk space and learning rates. Files that
+stages of the plan write are not checked.
 """
 
 import importlib.util
@@ -41,7 +41,7 @@ from sweetrl.types import Task
 ENDPOINT_SECONDS = 5.0
 """How long an endpoint has to answer."""
 LEAST_FREE = GIB
-"""Bytes that a run needs on its disk, whatever it trains."""
+"""Bytes of free disk that a run needs at least."""
 PACKAGES = {"train": "torch", "serve": "aiohttp", "browser": "playwright", "ray": "ray"}
 """A package of each extra that stages may need."""
 FAR = 30.0
@@ -78,10 +78,10 @@ def check(
 
 @dataclass(frozen=True)
 class _Known:
-    """What the checks of all recipes share."""
+    """Data that the checks of all recipes share."""
 
     written: set[str]
-    """What stages of the plan write."""
+    """Paths that stages of the plan write."""
     served: set[str]
     """Hosts of servers that the run starts itself."""
     load: Callable[[str], dict[str, Task]]
@@ -97,7 +97,7 @@ class _Checker:
         self._known = known
 
     def problems(self) -> Iterator[Problem]:
-        """Those of the data first, then those of who works with it."""
+        """Problems of the data first, then of prompts, models, training and the machine."""
         yield from self._of_data()
         yield from self._of_prompts()
         yield from self._of_players()
@@ -258,7 +258,7 @@ class _Checker:
 
     @cached_property
     def _trained(self) -> dict[str, tuple[TrainSettings | CriticSettings, str]]:
-        """What is trained, by section: the settings and the algorithm."""
+        """The trainings of the recipe by section: the settings and the algorithm."""
         recipe = self._recipe
         sections: dict[str, tuple[TrainSettings | CriticSettings | None, str]] = {
             "critic": (recipe.critic, "critic"),

@@ -1,4 +1,4 @@
-"""What the stages of a recipe will take, as far as it can be told before they run.
+"""Estimates of the cost of each stage of a recipe, before it runs.
 
 Tokens follow from the recipe's assumptions about a dialogue; floating-point operations from the usual count:
 2 for each parameter and token read, 6 for each token trained on.
@@ -23,7 +23,7 @@ NOTHING = Demand()
 
 @dataclass(frozen=True)
 class Cost:
-    """An estimate; None is what cannot be told."""
+    """An estimate; None where there is none."""
 
     requests: int | None = None
     tokens: int | None = None
@@ -33,14 +33,9 @@ class Cost:
 
     @property
     def numbers(self) -> dict[str, float | None]:
-        """All of them, by name."""
+        """All estimates by name."""
         demand = {"gpu_gib": self.demand.gpu, "host_gib": self.demand.host, "disk_gib": self.demand.disk}
         return {"requests": self.requests, "tokens": self.tokens, "gpu_hours": self.gpu_hours, **demand}
-
-
-def costs(recipe: Recipe, planned: list[Stage]) -> list[Cost]:
-    """The cost of each stage."""
-    return [cost(recipe, stage) for stage in planned]
 
 
 def cost(recipe: Recipe, stage: Stage) -> Cost:
@@ -49,7 +44,7 @@ def cost(recipe: Recipe, stage: Stage) -> Cost:
 
 
 def dialogues_to_learn_from(recipe: Recipe) -> int | None:
-    """How many dialogues on the training tasks there will be; None if that cannot be told."""
+    """The number of dialogues on the training tasks; None if it is unknown."""
     return _Counter(recipe).dialogues()
 
 
@@ -67,7 +62,7 @@ class _Counter:
         }
 
     def cost(self, stage: Stage) -> Cost:
-        """What the stage takes; those that need no model take nothing worth telling."""
+        """The cost of a stage; stages that need no model cost next to nothing."""
         count = self._by_command.get(stage.arguments[0])
         return Cost(requests=0, tokens=0) if count is None else count(stage)
 

@@ -1,4 +1,4 @@
-"""What a runner reports while it works: `sweetrl run` and `sweetrl quickstart` print it."""
+"""The events that a runner reports; `sweetrl run` and `sweetrl quickstart` print them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class StageFailed(_OfStage):
     """Names of the stages that still run."""
     log: Path | None = None
     said: str = ""
-    """What the stage wrote to its log in this run."""
+    """The stage's log from this run."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class StagesProgressed:
     """How far the running stages are, several times a second."""
 
     shares: Mapping[int, float]
-    """By the number of the stage, from 0 to 1."""
+    """Progress from 0 to 1, by the number of the stage."""
     troubles: Mapping[int, str] = field(default_factory=dict)
-    """What stages wait for, such as an endpoint that does not answer; of those that do."""
+    """What stages wait for, such as an endpoint that does not answer; only stages that wait are in it."""
 
 
 @dataclass(frozen=True)
@@ -81,4 +81,4 @@ Listener = Callable[[Event], object]
 
 
 def ignore(_: Event) -> None:
-    """The listener of a run that nobody watches."""
+    """A listener that ignores all events."""

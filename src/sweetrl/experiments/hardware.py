@@ -1,4 +1,4 @@
-"""What training takes of its machines: GPU memory by simulation, memory of the hosts and disk by counting."""
+"""Resources of a training: GPU memory by simulation, memory of the hosts and disk by counting."""
 
 import contextlib
 import json
@@ -22,9 +22,9 @@ GIB = 1 << 30
 USABLE = 0.9
 """Share of a GPU's memory that tensors may take; the rest is for CUDA, NCCL and fragmentation."""
 PROCESS_BYTES = 3 * GIB
-"""What a process takes for Python, PyTorch and CUDA before it has a model."""
+"""Memory of a process with Python, PyTorch and CUDA, before it loads a model."""
 CHECKPOINTS = 3
-"""Those that are kept, and the one that is being written."""
+"""Checkpoints on disk at once: two that are kept, and one that is being written."""
 ADAPTED = 0.02
 """Adapters have at most about this share of the weights of their model."""
 
@@ -52,7 +52,7 @@ GPUS = {
 
 @dataclass(frozen=True)
 class Demand:
-    """What a training run takes at most, in GiB; None is what cannot be told."""
+    """Upper bounds on the memory and disk of a training, in GiB; None is unknown."""
 
     gpu: float | None = None
     """On each GPU."""
@@ -70,7 +70,7 @@ class TrainingPlan:
     algorithm: str
 
     def demand(self) -> Demand:
-        """What it takes of its machines."""
+        """The resources that it needs."""
         size = self.parameters
         if size is None:
             return Demand()

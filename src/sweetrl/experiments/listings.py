@@ -1,4 +1,4 @@
-"""Which models a server says that it serves: what its address answers."""
+"""The models that a server lists."""
 
 import urllib.error
 import urllib.request
@@ -6,11 +6,11 @@ import urllib.request
 import msgspec
 
 MOST_READ = 1 << 20
-"""Bytes of an answer that are looked at."""
+"""Bytes of an answer that are read."""
 
 
 def answer_of(address: str) -> bytes | None:
-    """What an address answers, be it an error; None if nothing answers."""
+    """The body of the answer at an address, empty for an HTTP error; None if nothing answers."""
     try:
         with urllib.request.urlopen(address, timeout=5) as response:  # noqa: S310  the recipe's own address
             return bytes(response.read(MOST_READ))
@@ -21,7 +21,7 @@ def answer_of(address: str) -> bytes | None:
 
 
 def models_in(answer: bytes) -> list[str]:
-    """The models that a list of an OpenAI-compatible server names; none if it is no such list."""
+    """The models in the list of an OpenAI-compatible server; empty if the answer is no such list."""
     try:
         return [each.id for each in msgspec.json.decode(answer, type=_ModelList).data]
     except msgspec.DecodeError:

@@ -134,7 +134,7 @@ class LocalExecutor:
         return self._folder / LOGS / f"{stage.name}.log" if self._logs else None
 
     def said(self, number: int, stage: Stage) -> str:
-        """What the stage wrote to its log since it started."""
+        """The stage's log since it started."""
         path = self.log(stage)
         if path is None:
             return ""
@@ -154,7 +154,7 @@ class LocalExecutor:
         return [*(stage.launcher or [sys.executable]), "-m", "sweetrl", *stage.arguments]
 
     def _variables(self, beside: int) -> dict[str, str]:
-        """So many processes side by side share the cores. What the user has set is kept."""
+        """Environment variables for one of `beside` processes that share the cores. What the user has set is kept."""
         variables = dict(MEMORY)
         if beside > 1:
             variables |= dict.fromkeys(THREADS, str(max(1, usable_cores() // beside)))

@@ -52,11 +52,11 @@ class Finding:
     found: str
     purpose: str
     advice: str = ""
-    """What to do about it; empty where nothing needs doing."""
+    """What to do about it; empty if nothing needs to be done."""
 
 
 def examine(offer: Offer) -> list[Finding]:
-    """What this machine has and lacks; `offer` is what isolates untrusted code here."""
+    """The findings about this machine; `offer` says which isolation of untrusted code it supports."""
     return [*_machine(), *_isolation(offer), *_programs(), _torch(), *_extras()]
 
 
@@ -88,7 +88,7 @@ def _amount(name: str, size: int, enough_gib: int, purpose: str, advice: str) ->
 
 
 def _memory_bytes() -> int:
-    """Of the machine, or of the container if that has less."""
+    """Memory of the machine, or of the container if that has less."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         return min(physical, int(CGROUP_MEMORY.read_text()))
@@ -212,7 +212,7 @@ def _installed(distribution: str) -> bool:
 
 
 def examine_model(name: str, probe: Probe) -> list[Finding]:
-    """What a model did when it was asked (`models/probe.py`)."""
+    """The findings about a model's server, from a probe (`models/probe.py`)."""
     varied = probe.varies and probe.distinct
     return [
         Finding(

@@ -1,4 +1,4 @@
-"""Models on this machine, looked at without loading them: whether they are there, and how large they are."""
+"""Whether models are on this machine and how large they are, without loading them."""
 
 import json
 import math
@@ -34,7 +34,7 @@ def is_on_this_machine(name: str) -> bool:
 
 @cache
 def configuration_of(name: str) -> dict[str, Any]:
-    """What config.json of a model says; empty if it is not here."""
+    """The content of a model's config.json; empty if it is not on this machine."""
     folder = path_of(name)
     path = folder / CONFIG if folder.is_dir() else next(iter(_cached(name, CONFIG)), None)
     try:

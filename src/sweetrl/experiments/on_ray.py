@@ -26,7 +26,7 @@ from sweetrl.models.kept import keep_networks
 from sweetrl.sandbox import keep_warm
 
 PASSED_ON = "SWEETRL_"
-"""How the variables begin that stages get on other machines; keys and the like are theirs."""
+"""Prefix of the variables that are passed to other machines; keys and the like must be set there."""
 
 
 class RayExecutor(LocalExecutor):
@@ -39,7 +39,7 @@ class RayExecutor(LocalExecutor):
         super().__init__(folder.absolute(), jobs=jobs, logs=True, shards=shards)
         self._command = command
         self._crews: dict[str, Crew] = {}
-        """Of each stage whose shards keep their models."""
+        """The crew of each stage whose shards keep their models."""
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
@@ -81,14 +81,14 @@ class RayExecutor(LocalExecutor):
         return _Task(task.remote(*self._call(stage, variables)))
 
     def _call(self, stage: Stage, variables: Mapping[str, str]) -> tuple[Any, ...]:
-        """What a worker is told."""
+        """The arguments of a call in a worker."""
         known = {**os.environ, **variables}
         told = {name: value for name, value in known.items() if name.startswith(PASSED_ON)}
         return self._command, stage.arguments, Path.cwd(), self.log(stage), told
 
 
 def _resources(stage: Stage) -> dict[str, int]:
-    """What a command of a stage asks of the cluster."""
+    """The resources that a stage requests from the cluster."""
     import ray
 
     has_gpus = loads_model(stage) and ray.cluster_resources().get("GPU")
@@ -135,7 +135,7 @@ class _Task:
 def _perform(
     command: Command, arguments: tuple[str, ...], folder: Path, log: Path, variables: Mapping[str, str]
 ) -> int:
-    """What a worker does. It is used again: for the next shard, sandboxes are warm."""
+    """Run a command in a worker. Ray reuses workers, so sandboxes are warm for the next shard."""
     die_with_parent()  # Ray lets a worker live on without its raylet
     os.chdir(folder)
     keep_warm()

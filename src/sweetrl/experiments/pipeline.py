@@ -44,7 +44,7 @@ class Stage:
 
     name: str
     arguments: tuple[str, ...]
-    """Of the command `sweetrl`."""
+    """Arguments of the command `sweetrl`."""
     inputs: tuple[str, ...]
     """All that it reads and that another stage may write: those wait for each other."""
     output: Path
@@ -99,7 +99,7 @@ def stage_names() -> tuple[str, ...]:
 
 
 def policy_algorithm(name: str) -> Algorithm | None:
-    """What a recipe trains its policy by; None if it trains none."""
+    """The algorithm that trains a recipe's policy; None if it trains none."""
     if name == UNTRAINED:
         return None
     algorithm = algorithm_named(name)
@@ -115,7 +115,7 @@ def needs_critic(name: str) -> bool:
 
 
 def stages(recipe: Recipe, places: Places | None = None) -> list[Stage]:
-    """What the recipe asks for, in order."""
+    """The stages of a recipe, in order."""
     if needs_critic(recipe.algorithm) and (recipe.critic is None) == (recipe.candidates.critic is None):
         raise ConfigError(
             f"algorithm '{recipe.algorithm}' needs a critic: either a section [critic] or candidates.critic"
@@ -159,7 +159,7 @@ def _endpoints(*names: str | None) -> list[tuple[str, str]]:
 def command_stage(
     command: str, files: dict[str, object], *settings: Section, output: Path, reads: tuple[Path, ...] = ()
 ) -> Stage:
-    """A command that writes one file; `reads` is what it reads besides its `files`."""
+    """A command that writes one file; `reads` are inputs besides its `files`."""
     inputs = (*_inputs(files), *map(str, reads))
     words = (command, *_options(files), *option_words(*settings), "-o", str(output))
     return Stage(command, words, inputs, output)
@@ -356,5 +356,5 @@ def _options(options: dict[str, object]) -> Iterator[str]:
 
 
 def _inputs(options: dict[str, object]) -> tuple[str, ...]:
-    """What a stage reads: tasks, and the files and folders that earlier stages wrote."""
+    """The inputs of a stage: tasks, and the files and folders that earlier stages wrote."""
     return tuple(str(value) for name, value in options.items() if name == "tasks" or isinstance(value, Path))

@@ -11,7 +11,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Child(Protocol):
-    """What is asked of a program that runs."""
+    """The part of `subprocess.Popen` that runs need."""
 
     def poll(self) -> int | None:
         """Its exit code, if it has ended; that of a signal is negative."""
@@ -48,8 +48,6 @@ def start(
 
 def die_with_parent() -> None:
     """End this process when the one that started it ends; programs that it runs in turn die with it."""
-    import ctypes
-
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 

@@ -19,7 +19,7 @@ Tell = Callable[..., None]
 
 
 def teller() -> Tell | None:
-    """Who to tell how far this command is; None if nobody asked."""
+    """Reports how far this command is; None if no run asked for it."""
     path = os.environ.get(VARIABLE)
     return None if not path else Teller(Path(path))
 
@@ -32,7 +32,7 @@ class Teller:
         self._spoken = 0.0
 
     def __call__(self, done: int, total: int, trouble: str = "") -> None:
-        """So much is done, of so many; and what the command waits for."""
+        """Report that `done` of `total` items are done, and what the command waits for."""
         now = time.monotonic()
         if now - self._spoken >= SECONDS or done >= total:
             self._spoken = now
@@ -42,7 +42,7 @@ class Teller:
 
 
 def told(path: Path) -> float:
-    """The share that is done; 0 if nothing is told."""
+    """The share that is done; 0 if none was reported."""
     try:
         done, total = map(int, _lines(path)[0].split())
     except ValueError:

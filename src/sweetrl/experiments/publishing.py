@@ -1,7 +1,7 @@
 """Publishing on the Hugging Face hub: which files of a model or a run go there, and what their card says.
 
-Nothing is sent by planning. Checkpoints stay at home, and so does every file that is not of a known kind: a folder may
-hold keys or notes.
+Planning sends nothing. Checkpoints are not published, nor is any file of an unknown kind: a folder may hold keys or
+notes.
 """
 
 from collections.abc import Iterator
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 CARD = "README.md"
 RESULTS = ".eval_results/sweetrl.yaml"
 MODEL_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "merges.txt", "vocab.txt", "log.jsonl", CARD)
-"""Those at the top of a trained model's folder; checkpoints are in folders below it."""
+"""Files at the top of a trained model's folder; its checkpoints are in folders below and are not published."""
 RECORD_FILES = ("*.jsonl", "*.run.json", "metrics.json", "results.json", "results.md", "report.html")
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What would go to the hub."""
+    """Files that would be published on the hub."""
 
     repository: str
     kind: Literal["model", "dataset"]
     files: dict[str, Path | bytes]
-    """By name in the repository: a file of this machine, or what is written for the hub."""
+    """By name in the repository: a file of this machine, or content written for the hub."""
 
     @property
     def size(self) -> int:
@@ -51,7 +51,7 @@ def plan_publication(
     benchmark: str | None = None,
     licence: str | None = None,
 ) -> Publication:
-    """What of a trained model's folder, a run's folder or one record file goes to the hub.
+    """The files of a trained model's folder, a run's folder or one record file that belong on the hub.
 
     `results` is a scored run of that model on the dataset `benchmark`, told in the hub's own format.
     """

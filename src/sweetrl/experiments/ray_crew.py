@@ -24,7 +24,7 @@ class Crew:
         self._actors = actors
         self._waiting: deque[Shard] = deque()
         self._idle: set[Any] = set()
-        """Actors that do nothing, be it because they have not started."""
+        """Actors without a shard, including those that have not started yet."""
         self._ready: SimpleQueue[tuple[Any, bool]] = SimpleQueue()
         """Idle actors that can take a shard; those that could not start are marked."""
 
@@ -118,7 +118,7 @@ class Shard:
 
 
 def end(actor: Any) -> None:
-    """End an actor and give back what it holds."""
+    """End an actor and free its resources."""
     import ray
 
     ray.kill(actor)

@@ -53,7 +53,7 @@ def _folders(recipe: Recipe) -> list[RunFolder]:
 
 
 def _label(recipe: Recipe, run: Run) -> str:
-    """What a study would call the method; a script that dialogues were learned from is called by its name."""
+    """The label that a study would give the method; a scripted agent is called by its name."""
     algorithm, agent = policy_algorithm(recipe.algorithm), recipe.agent.model
     if algorithm is None or run.name == "untrained":
         return "untrained" if agent in shipped.NAMES or agent.startswith(("openai:", "hf:")) else agent

@@ -1,4 +1,4 @@
-"""Folders of runs as reports read them: which files are where, and what each says of how it came about.
+"""Folders of runs as reports read them: which files are where, and how they were made.
 
 A run is a folder with `episodes.jsonl` and `verdicts.jsonl`. The output of a recipe has its training dialogues
 there and those of the trained policy in `evaluation/`, which is what a report is about. Trained models, in the
@@ -50,7 +50,7 @@ _FACTS = ("method", "kind", "learning_rate", "beta", "nll", "batch_size", "epoch
 
 
 class _Anew(Generic[T]):
-    """The records of a file, read anew each time."""
+    """The records of a file, read again each time they are iterated over."""
 
     def __init__(self, read: Callable[[], Iterator[T]]) -> None:
         self._read = read
@@ -83,7 +83,7 @@ def _parse(word: str) -> tuple[str, Path]:
 
 
 def _shortest(folder: Path, folders: Sequence[Path]) -> str:
-    """As many of the last parts of a path as tell it from the others."""
+    """The fewest last parts of a path that distinguish it from the others."""
     for length in range(1, len(folder.parts) + 1):
         tail = folder.parts[-length:]
         if sum(other.parts[-length:] == tail for other in folders) == 1:
@@ -200,7 +200,7 @@ class _Stage(Struct):
 
 
 def read_metrics(path: Path) -> tuple[Metric, ...]:
-    """What a `metrics.json` has for a report; nothing if there is none."""
+    """The metrics of a `metrics.json` that a report shows; none if there is no such file."""
     if not path.is_file():
         return ()
     found = read_json(path, RunMetrics, "the metrics of a run")
@@ -219,7 +219,7 @@ def read_picture(folder: Path, name: str) -> bytes | None:
 
 
 def read_log(path: Path) -> dict[str, tuple[tuple[float, float], ...]]:
-    """What was logged at each step, metric by metric."""
+    """The logged values of each metric, as (step, value)."""
     curves: dict[str, list[tuple[float, float]]] = {}
     decode = msgspec.json.Decoder(dict[str, Any])
     for number, line in read_lines(path):
@@ -245,7 +245,7 @@ def _is_plotted(value: object) -> TypeGuard[float]:
 
 
 class _ModelCard(Struct):
-    """What a report takes from a training card, of whatever method."""
+    """The fields of a training card that a report needs, whatever the algorithm."""
 
     model: str
     settings: dict[str, Any]

@@ -42,7 +42,7 @@ INTERRUPTED = (130, -signal.SIGINT, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 class RunFailedError(SweetError):
-    """A stage failed, so that the experiment is not whole; the listener was told why."""
+    """A stage failed, so the experiment is incomplete; the listener has been told why."""
 
     def __init__(self, stage: str, code: int) -> None:
         super().__init__(f"the stage {stage} {ending(code)}")
@@ -184,7 +184,7 @@ class Runner:
         self._report(StageFinished(number, stage, seconds, some_failed))
 
     def _broke_off(self, number: int, code: int) -> Event:
-        """Nothing new starts; what runs beside the stage goes on to its end."""
+        """Start nothing new; stages that are running finish."""
         stage = self._planned[number]
         self.schedule.stop()
         if code in INTERRUPTED:
@@ -200,7 +200,7 @@ class Runner:
             running.process.terminate()
 
     def _end_all(self) -> None:
-        """Leave nothing running, whatever happened."""
+        """Make sure that nothing is left running."""
         self._terminate()
         for running in self._running.values():
             running.process.wait()
@@ -225,7 +225,7 @@ class _Patience:
         self._deadline = time.monotonic()
 
     def is_over(self) -> bool:
-        """Whether stages that still run must be told to end; true once for each time."""
+        """Whether stages that still run must be ended now; true once per deadline."""
         over = time.monotonic() >= self._deadline
         if over:
             self._deadline = float("inf")

@@ -9,7 +9,7 @@ from sweetrl.experiments.pipeline import Stage
 
 
 def needs_of(planned: Sequence[Stage]) -> list[frozenset[int]]:
-    """For each stage, the numbers of those that write what it reads: the file, or a folder that it is in."""
+    """For each stage, the numbers of the stages that write its inputs, or a folder that an input is in."""
     writers = {path.resolve(): number for number, stage in enumerate(planned) for path in stage.writes}
     return [
         frozenset(
@@ -23,7 +23,7 @@ def needs_of(planned: Sequence[Stage]) -> list[frozenset[int]]:
 
 
 class Schedule:
-    """What waits, what runs and what is done, by the numbers of the stages."""
+    """The stages that wait, run and are done, by number."""
 
     def __init__(
         self, needs: Sequence[frozenset[int]], *, jobs: int = 1, alone: frozenset[int] = frozenset()
@@ -49,7 +49,7 @@ class Schedule:
                 yield number
 
     def end(self, number: int) -> None:
-        """A stage is done, be it that it never had to start."""
+        """Mark a stage as done, even one that never had to start."""
         if number in self.running:
             self.running.remove(number)
         else:

@@ -15,12 +15,12 @@ from sweetrl.types import Verdict
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """What the dialogues of a folder earned, task by task."""
+    """The verdicts of a folder by task, with the tasks' requests."""
 
     folder: Path
     tally: TaskTally
     requests: dict[str, str]
-    """By task; empty where the dialogues are not there."""
+    """The request of each task; empty where the dialogues are not there."""
     tasks: str | None
     """Fingerprint of all tasks, where the dialogues cover all of them."""
 
@@ -40,7 +40,7 @@ class ScoredRun:
 
 
 def distinct_names(folders: Sequence[Path]) -> dict[Path, str]:
-    """Each folder by what tells it from the others: a table has no room for the path that they share."""
+    """Each folder's path without the part that all share, which would not fit into a table."""
     if len({folder.is_absolute() for folder in folders}) > 1:
         return {folder: str(folder) for folder in folders}
     shared = os.path.commonpath([folder.parent for folder in folders])

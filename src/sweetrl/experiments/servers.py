@@ -20,14 +20,14 @@ _ENDING_TOGETHER = """trap 'trap "" TERM; kill 0' TERM
 } & wait $!; code=$?; wait; exit $code"""
 """The shell that is told to end, by us or because we are gone, tells all that the command started and awaits it."""
 FAREWELL_SECONDS = 30.0
-"""How long a program has to end by itself."""
+"""Seconds that a program has to end by itself."""
 
 
 class Servers:
     """The servers of a run: each is started for its stages, or once for all of them."""
 
     def __init__(self, wanted: tuple[ServerSettings, ...], folder: Path) -> None:
-        """What the N-th of them says goes to `folder`/server-N.log."""
+        """The output of the N-th server goes to `folder`/server-N.log."""
         self._wanted = wanted
         self._folder = folder
         self._kept: dict[int, contextlib.ExitStack] = {}

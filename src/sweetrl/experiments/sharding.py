@@ -3,7 +3,7 @@
     OUTPUT/shards/rank/3-of-8.attempt-1/ranked.3-of-8.jsonl    a shard while it is written
     OUTPUT/shards/rank/3-of-8/ranked.3-of-8.jsonl              the same when it is complete
 
-A shard whose process was killed is tried again in another folder, which starts with the records that were there. A
+A shard whose process was killed is tried again in another folder, which starts with a copy of its records. A
 process that only seems dead, because its machine cannot be reached, therefore never shares a file with its successor,
 and no lock has to hold across machines.
 """
@@ -56,7 +56,7 @@ class Parts:
     """The shards of one stage: their commands, their folders, and how they become its output."""
 
     def __init__(self, stage: Stage, folder: Path, count: int, *, workers: int) -> None:
-        """`folder` is theirs alone. Each scores with so many `workers`, if it scores."""
+        """`folder` is for these shards alone. `workers`: answers that each shard scores at a time, if it scores."""
         *words, _ = stage.arguments
         assert words[-1] == "-o"
         self.count = count
@@ -172,7 +172,7 @@ def _is_complete(path: Path) -> bool:
 
 
 def _copy_records(source: Path, target: Path) -> None:
-    """The records of another attempt, which may go on: cards first, so that none says more than its file has."""
+    """Copy the records of another attempt, which may still run: cards first, so none says more than its file has."""
     cards, files = sorted(source.glob("*.run.json")), sorted(source.glob("*.jsonl"))
     for path in (*cards, *files):
         if not path.name.startswith("."):
@@ -192,7 +192,7 @@ class ShardedStage:
         self._free = list(range(places))
         self._tell = tell
         self._running: dict[int, tuple[Child, int | None]] = {}
-        """By number of the shard, and in which place; 0 is a command that is the only one."""
+        """By number of the shard: its process, and its place. Number 0 is a command that runs alone."""
         self._attempts: dict[int, int] = {}
         self._ended = False
         self._code: int | None = None
@@ -273,7 +273,7 @@ class ShardedStage:
         self._running[index] = self._launch(self._parts.begin(index), place), place
 
     def _ends(self) -> Iterator[tuple[int, int]]:
-        """What has ended since the last look, and how."""
+        """The processes that have ended since the last look, with their exit codes."""
         for index, (child, place) in list(self._running.items()):
             code = child.poll()
             if code is not None:

@@ -1,4 +1,4 @@
-"""What the stages of a study do, in plain words: the quickstart shows them."""
+"""The stages of a study in plain words, for the quickstart."""
 
 from sweetrl.experiments.pipeline import Stage
 from sweetrl.settings import Study
@@ -21,7 +21,7 @@ WORDS = {
 
 
 def in_words(study: Study, stage: Stage) -> str:
-    """What a stage does."""
+    """A stage in plain words."""
     command = " ".join(stage.arguments[: 2 if stage.arguments[0] == "train" else 1])
     method = study.methods.get(stage.output.name)
     label = (method.label if method is not None else "") or stage.output.name

@@ -64,7 +64,7 @@ class _Report:
         """In the order of the tables."""
 
     def contents(self) -> ReportContents:
-        """What there is to show."""
+        """The contents of the page."""
         contents = compose(
             self._study.title,
             self._credited([self._run(each) for each in self._evaluated]),

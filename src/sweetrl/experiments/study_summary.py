@@ -1,4 +1,4 @@
-"""The results of a study in short: its `metrics.json`, and what its table must not be read as."""
+"""The results of a study in short: its `metrics.json`, and caveats for its table."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def metrics_of(results: StudyResults) -> dict[str, object]:
 
 
 def caveats(results: StudyResults) -> Iterator[str]:
-    """What the table must not be read as."""
+    """Caveats about the table, one sentence each."""
     if results.caution:
         yield results.caution
     labels = {name: method.label for name, method in results.methods.items()}

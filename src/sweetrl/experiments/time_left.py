@@ -1,8 +1,8 @@
 """How long the stages of a plan still take.
 
-Stages differ a thousandfold, so the time left is not told from their number: each has a weight, in seconds of an
-ordinary laptop. How fast this machine is, is told by what was measured: by the stage itself as far as it is done, by
-other stages that do the same kind of work, and by all others.
+Stages differ a thousandfold, so each has a weight, in seconds of an ordinary laptop. The speed of this machine is
+estimated from measurements: of the stage itself as far as it is done, of other stages that do the same kind of work,
+and of all others.
 """
 
 import time
@@ -50,7 +50,7 @@ def weight(recipe: Recipe, stage: Stage) -> float:
 
 
 def kind_of(stage: Stage) -> str:
-    """What a stage spends its time on: stages of one kind have about the same pace."""
+    """The kind of work of a stage: stages of one kind have about the same pace."""
     command = stage.arguments[0]
     return "talk" if command in ("rollout", "evaluate", "values", "candidates") else command
 
@@ -62,7 +62,7 @@ class Clock:
     weights: Sequence[float]
     schedule: Schedule
     kinds: Sequence[str] = ()
-    """What each stage spends its time on; if none are given, all have one pace."""
+    """The kind of work of each stage; without kinds, all have one pace."""
     now: Callable[[], float] = time.monotonic
     _finished: list[tuple[str, float, float]] = field(default_factory=list)
     """Kind, seconds and weight of what this run has done."""

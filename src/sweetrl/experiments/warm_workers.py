@@ -1,9 +1,9 @@
 """Warm worker processes: stages start with the training stack loaded, as forks of one process that has imported it.
 
 To import PyTorch and Transformers takes a processor eight seconds, and a stage on a tiny model may have ten seconds of
-work of its own. Each stage still has a process of its own, and does and ends as one that starts from nothing: see
-`docs/decisions/warm-workers.md`. Where there is a GPU nothing is forked: what a driver was told before a fork is of no
-use after it.
+work of its own. Each stage still has a process of its own, which behaves as one that starts afresh: see
+`docs/decisions/warm-workers.md`. Nothing is forked on machines with a GPU: the state of its driver does not survive a
+fork.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ STACK = "sweetrl.learning.preloaded"
 Command = Callable[[Sequence[str]], int]
 """Runs a stage, given its arguments, and returns its exit code; a function at the top of a module."""
 DRIVERS = ("/dev/nvidiactl", "/dev/kfd")
-"""What is there when a GPU is."""
+"""Files that exist where there is a GPU."""
 
 
 def is_possible() -> bool:
@@ -77,7 +77,7 @@ def start(
 
 
 def _run(command: Command, arguments: list[str], log: Path, variables: dict[str, str]) -> None:
-    """What the fork does."""
+    """Run the stage in the fork."""
     _die_with_the_run()
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # as in any process of Python's
@@ -89,7 +89,7 @@ def _run(command: Command, arguments: list[str], log: Path, variables: dict[str,
 
 
 def _die_with_the_run() -> None:
-    """End when the run ends, be it by SIGKILL; the parent of this process is another one, which would live on."""
+    """End when the run ends, even by SIGKILL: the parent of this process is the fork server, which would live on."""
     run = multiprocessing.parent_process()
     assert run is not None
     Thread(target=_end_after, args=(run.sentinel,), name="sweetrl-run", daemon=True).start()

@@ -1,1 +1,1 @@
-"""Optional bridges to other libraries, each behind an extra and imported only when asked for."""
+"""Optional bridges to other libraries, each behind an extra and imported on first use."""

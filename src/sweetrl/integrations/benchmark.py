@@ -1,4 +1,4 @@
-"""Tasks with their collaborator and scorer, for other people's runners: what every adapter in this folder stands on.
+"""Tasks with their collaborator and scorer, for other people's runners: the basis of every adapter in this folder.
 
     benchmark = Benchmark("mini-backend:test:100", "colleague")
     dialogue = benchmark.open(task_id, seed=1)

@@ -93,7 +93,7 @@ def episodes_of(log: EvalLog) -> Iterable[Episode]:
 
 @cache
 def _benchmark(tasks: str, collaborator: str, turn_limit: int) -> Benchmark:
-    """One for each way to call the task: solver and scorer meet here, and samples share it."""
+    """One benchmark for each way to call the task; solver, scorer and samples share it."""
     return Benchmark(tasks, collaborator, rules=Rules(turn_limit=turn_limit), agent="inspect_ai")
 
 
@@ -103,7 +103,7 @@ def _output(state: TaskState) -> str:
 
 
 def _show(state: TaskState, benchmark: Benchmark, dialogue: Dialogue) -> None:
-    """What the model sees next, as an agent of ours would; and the record so far, should a limit end it here."""
+    """The messages that our own agents would see next; and the record so far, in case a limit ends it here."""
     state.messages = [_message(each) for each in benchmark.chat(dialogue)]
     state.metadata["episode"] = msgspec.to_builtins(dialogue.episode)
 

@@ -39,7 +39,7 @@ SESSIONS = 256
 
 
 class Say(Action):
-    """What the agent puts out, thoughts included."""
+    """The agent's raw output, thoughts included."""
 
     text: str = Field(max_length=MAX_ACTION)
 
@@ -83,7 +83,7 @@ class ColBenchEnvironment(Environment[Say, Heard, State]):
         return self._heard(self._dialogue)
 
     async def step_async(self, action: Say, timeout_s: float | None = None, **_: Any) -> Heard:  # noqa: ARG002
-        """The agent speaks; the collaborator replies, or the dialogue is scored. Other sessions go on meanwhile."""
+        """The agent speaks; the collaborator replies, or the dialogue is scored. Other sessions continue meanwhile."""
         dialogue = self._dialogue
         if dialogue is None or dialogue.conclusion is not None:
             raise UsageError("the dialogue is over or has not begun; call reset first")

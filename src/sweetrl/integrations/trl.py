@@ -187,7 +187,7 @@ def dialogue_pairs(
 
 
 def labelled_turns(pairs: Iterable[TurnPair], *, system: str | None = None) -> "Dataset":
-    """`{prompt, completion, label}`, each turn on its own: what `KTOTrainer` takes."""
+    """`{prompt, completion, label}`, each turn on its own: the format of `KTOTrainer`."""
     return _dataset(list(_labelled(pairs, system)))
 
 

@@ -54,7 +54,7 @@ class ColBenchTaskset(vf.Taskset[ColBenchTask, ColBenchTasksetConfig]):
         self.benchmark = Benchmark(config.tasks, config.collaborator, rules=rules, agent="verifiers")
 
     def load(self) -> Iterator[ColBenchTask]:
-        """What an agent may know of each task."""
+        """The part of each task that an agent may see."""
         for task in self.benchmark.tasks:
             data = vf.TaskData(id=task.id, prompt=task.request, system_prompt=self.benchmark.instructions)
             yield ColBenchTask(data, self.config.task)

@@ -1,4 +1,4 @@
-"""What a training algorithm is: one object, in one file of `learning/algorithms/`.
+"""The interface of training algorithms: one object, in one file of `learning/algorithms/`.
 
 The command line, recipes, estimates and model cards read these objects. So neither this module nor the files of the
 algorithms import torch at the top; what computes imports it when it is called.
@@ -54,7 +54,7 @@ def _accept(_settings: Mapping[str, Any], _given: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
-    """What is learned from what, and by which loss."""
+    """A training algorithm: its data, its loss and its settings."""
 
     name: str
     """`sweetrl train NAME`."""

@@ -1,4 +1,4 @@
-"""What one forward pass is given, and how the examples of an epoch are divided into steps, passes and processes.
+"""The inputs of one forward pass, and the division of an epoch's examples into steps, passes and processes.
 
 An optimiser step learns from `batch_size` examples drawn at random from the whole epoch, each with its weight.
 Nothing else decides which examples meet in a step: neither their length nor what they have in common. Pairs of one
@@ -36,7 +36,7 @@ class Example:
     weight: float = 1.0
     """Its share in the mean over an optimiser step."""
     group: str = ""
-    """Examples of one group have sequences or histories in common; those without one stand alone."""
+    """Examples of one group share sequences or histories; those without one stand alone."""
     task: str = ""
     """Id of the task that it is about."""
     branch: bool = False
@@ -60,7 +60,7 @@ class Example:
 
 
 def rows_of(examples: Sequence[Example]) -> list[Row]:
-    """How the sequences of all examples, numbered through, are laid out: those of each group together."""
+    """The rows that hold the numbered sequences of all examples: those of each group together."""
     groups: dict[tuple[str, bool], dict[int, EncodedSequence]] = {}
     numbers = count()
     for example in examples:
@@ -85,7 +85,7 @@ class TokenBatch:
     lengths: Tensor
     """(rows,): tokens that are no padding."""
     predictors: Tensor
-    """(learned tokens,): where in the flattened rows the prediction of each stands."""
+    """(learned tokens,): position of the prediction of each in the flattened rows."""
     targets: Tensor
     """(learned tokens,): the tokens themselves."""
     spans: Tensor
@@ -93,7 +93,7 @@ class TokenBatch:
     computed_as: Tensor
     """(spans,): the span that each was computed as: itself, or an equal one of an equal sequence."""
     ends: Tensor
-    """(spans,): where in the flattened rows the last token of each span stands."""
+    """(spans,): position of the last token of each span in the flattened rows."""
     owners: Tensor
     """(spans,): the example that each span belongs to, counted in this batch."""
     sides: Tensor
@@ -103,11 +103,11 @@ class TokenBatch:
     weights: Tensor
     """(examples,): shares in the mean over the optimiser step."""
     vision: dict[str, Tensor] = field(default_factory=dict)
-    """What a model that sees is given beside the rows, in its own words."""
+    """Further inputs of vision-language models, under the model's own names."""
 
     @property
     def span_count(self) -> int:
-        """How many turns are learned from."""
+        """How many turns contribute to the loss."""
         return len(self.owners)
 
     @property
@@ -121,7 +121,7 @@ class TokenBatch:
         return self.attention.dim() == 4
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on a device."""
+        """A copy of the batch on a device."""
         moved = {name: value.to(device) for name, value in vars(self).items() if name != "vision"}
         return replace(self, **moved, vision={name: value.to(device) for name, value in self.vision.items()})
 
@@ -193,7 +193,7 @@ class _Canvas:
                 self._ends[span] = self._ends[drawn]
 
     def batch(self, weights: Tensor) -> TokenBatch:
-        """What was drawn."""
+        """The batch of everything that was drawn."""
         predictors, targets, spans = torch.tensor(self._learned, dtype=torch.long).reshape(-1, 3).unbind(1)
         return TokenBatch(
             ids=self._ids,
@@ -241,7 +241,7 @@ class Pass:
 
     @property
     def indices(self) -> tuple[int, ...]:
-        """All of them."""
+        """The indices of all its examples."""
         return tuple(chain.from_iterable(self.bundles))
 
 

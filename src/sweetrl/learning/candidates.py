@@ -1,4 +1,4 @@
-"""What a network makes of the candidates of several turns, in two runs over all of them.
+"""A network's outputs on the candidates of several turns, in two passes over all of them.
 
 The first run reads the histories, and of those that begin one another, as in the turns of a dialogue, only the
 longest. The second reads the candidates, each once however often it was drawn, several in a row: each sees the
@@ -36,12 +36,12 @@ class CandidateStates:
     prefix: Tensor
     """(tokens of the prefix, size)."""
     continuations: list[Tensor]
-    """Of each continuation (its tokens, size)."""
+    """For each continuation (its tokens, size)."""
 
 
 @torch.no_grad()
 def candidate_logprobs(model: Any, turns: Sequence[EncodedCandidates]) -> list[list[Tensor]]:
-    """Of each turn and each of its continuations, the log-probability of each token."""
+    """The log-probability of each token of each continuation of each turn."""
     different = [list(dict.fromkeys(map(tuple, turn.continuations))) for turn in turns]
     # After the last token of a continuation nothing is predicted.
     read = [
@@ -66,10 +66,10 @@ def candidate_logprobs(model: Any, turns: Sequence[EncodedCandidates]) -> list[l
 def candidate_states(
     model: Any, turns: Sequence[EncodedCandidates], vision: Mapping[str, Tensor] | None = None
 ) -> list[CandidateStates]:
-    """What the head reads over each history and each continuation.
+    """The hidden states that the head reads, for each history and each continuation.
 
-    A network that remembers something else than keys and values reads each continuation with its whole history.
-    `vision` is what a model that sees is given beside a single prefix.
+    A network whose cache has more than keys and values reads each continuation with its whole history.
+    `vision` has further inputs of a vision-language model, for a single prefix.
     """
     seen = {name: value.to(model.device) for name, value in (vision or {}).items()}
     layers = DynamicCache(config=model.config).layers
@@ -219,7 +219,7 @@ def _read_rows(model: Any, histories: _Histories, rows: Sequence[_Row]) -> Tenso
 
 
 def _sight(known: "_Known", rows: Sequence[_Row], ids: Tensor) -> dict[str, Tensor]:
-    """What the network must be told of who sees whom, if it is not simply each what comes before it."""
+    """The attention mask and positions for packed or uneven rows; empty if plain causal attention is right."""
     packed = any(len(row.pieces) > 1 for row in rows)
     if not packed and known.even:
         return {}
@@ -255,7 +255,7 @@ class _Known(DynamicCache):
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any
     ) -> tuple[Tensor, Tensor]:
-        """What a layer attends to."""
+        """The keys and values that a layer attends to."""
         layer: Any = self.layers[layer_idx]
         return (
             torch.cat([self._copied(layer.keys), key_states], dim=2),

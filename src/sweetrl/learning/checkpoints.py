@@ -1,14 +1,14 @@
-"""Folders of trained models: plain Hugging Face folders with a card that says how they came about.
+"""Folders of trained models: plain Hugging Face folders with a card about their training.
 
     DIR/                    the trained model, once the run is finished: what transformers and vLLM load
         README.md           the model card, for people
         sweetrl.json        the same for programs; written first without, at last with the time of the end
-        log.jsonl           what was logged at each step
-        checkpoints/checkpoint-N/   what an interrupted run goes on from
+        log.jsonl           the log of each step
+        checkpoints/checkpoint-N/   the state that an interrupted run resumes from
         references/         pictures of the reference pages, for a critic that sees
 
-A folder gets its name when it is complete, and of the trained model the configuration comes last, without
-which nothing can be loaded. So nothing half-written is ever taken for finished.
+A folder gets its name when it is complete, and the configuration of the trained model, without which nothing can be
+loaded, is written last. So a half-written model is never taken for a finished one.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ class TrainingCard(Struct, kw_only=True, forbid_unknown_fields=True):
     system: str | None = None
     """The agent's prompt."""
     privileged_prompt: str | None = None
-    """The text around the reference that a critic was told; None for all but privileged critics."""
+    """The text around the reference in a privileged critic's prompt; None for all other models."""
     data: dict[str, str] = {}
     """SHA-256 of each file that was learned from, by what it was given as."""
     examples: int = 0
@@ -66,7 +66,7 @@ class TrainingCard(Struct, kw_only=True, forbid_unknown_fields=True):
     """The last ones logged."""
 
     def same_run(self, other: "TrainingCard") -> list[str]:
-        """What tells two runs apart, by name; nothing if one may go on where the other stopped."""
+        """The names of settings in which two runs differ; empty if one may resume the other."""
         own, theirs = _identity(self), _identity(other)
         return sorted(name for name in own | theirs if own.get(name) != theirs.get(name))
 
@@ -95,7 +95,7 @@ def write_training_card(folder: Path, card: TrainingCard) -> None:
 
 
 def training_versions() -> dict[str, str]:
-    """What a trained model may depend on."""
+    """Versions of the packages that a trained model may depend on."""
     return {
         **installed_versions(),
         **{name: metadata.version(name) for name in ("torch", "transformers", "accelerate", "peft")},
@@ -118,7 +118,7 @@ class RunFolder:
         return self.path / "checkpoints"
 
     def claim(self, card: TrainingCard) -> TrainingCard:
-        """Take the folder for the run of `card`, or to go on with it; the card that is there then."""
+        """Claim the folder for the run of `card`, new or resumed; returns the card that is in the folder then."""
         self.refuse_foreign()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -267,7 +267,7 @@ def _size(shape: tuple[int, ...] | None) -> str:
 
 
 def diverged(folder: RunFolder, step: int, what: str) -> TrainingError:
-    """What to say of a run whose numbers are no numbers any more."""
+    """An error for a run in which `what` is no finite number any more."""
     last = folder.last_checkpoint()
     kept = "no checkpoint was written yet" if last is None else f"the last good checkpoint is {last}"
     return TrainingError(f"{what} is not a number in step {step}; {kept}; try a lower learning rate")

@@ -14,17 +14,17 @@ from sweetrl.types import Task
 
 CRITIC_CARD = "critic.json"
 EVEN_CHANCE = 0.5
-"""Of success, in pairs."""
+"""The chance of success where a critic learns from pairs: one of two succeeds."""
 
 
 class CriticCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What must be known of a trained model to use it as a critic."""
+    """The properties of a trained model that are needed to use it as a critic."""
 
     schema: Literal["critic/1"] = "critic/1"
     kind: str
     """Which file of `critics/` opens it, if `vision` does not say so: advantage, value or regression."""
     normalisation: Normalisation = Normalisation.TURN_MEAN
-    """Of an advantage critic."""
+    """The length normalisation of an advantage critic."""
     beta: float = 0.1
     """That its loss was computed with; advantages are without it."""
     reference: str | None = None
@@ -38,7 +38,7 @@ class CriticCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_tokens: int
     """Context: longer histories lose their oldest turns."""
     start: float = EVEN_CHANCE
-    """Of a value function: its value before the first turn, the share of successes that it was trained on."""
+    """A value function's value before the first turn: the share of successes that it was trained on."""
     vision: bool = False
     """Whether it is shown the reference page as a picture (see `vision.py`)."""
 
@@ -49,7 +49,7 @@ def write_critic_card(folder: Path, card: CriticCard) -> None:
 
 
 def read_critic_card(folder: Path) -> CriticCard:
-    """What the folder of a critic says of it."""
+    """The card in the folder of a critic."""
     if not (folder / CRITIC_CARD).exists():
         raise DataError(
             f"has no {CRITIC_CARD}: not a critic; train one with `sweetrl train critic`", path=folder
@@ -58,5 +58,5 @@ def read_critic_card(folder: Path) -> CriticCard:
 
 
 def tell_secret(prompt: Prompt, task: Task) -> str:
-    """What a critic is told of a task."""
+    """The text about a task's secret that a critic reads."""
     return prompt.render(hidden_information=reference_text(task))

@@ -15,7 +15,7 @@ from sweetrl.types import Ending, Episode, EpisodePair, Task, TurnPair, Verdict,
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a run learns from."""
+    """The examples of a run."""
 
     examples: list[Example]
     cut: int = field(default=0, kw_only=True)
@@ -32,7 +32,7 @@ class Encoding:
     system: str | None = None
     """The agent's prompt, as when it was sampled from."""
     privileged: Callable[[Task], str] | None = None
-    """What a critic is told of a task; None tells it nothing."""
+    """The text about a task's secret that a critic reads; None if it sees no secret."""
     branch: bool = False
     """Whether sequences may share rows (see `rows.can_branch`)."""
 
@@ -156,8 +156,8 @@ def turn_pairs(pairs: Iterable[TurnPair], encoding: Encoding, successes: Iterabl
 def _answers(successes: Iterable[Episode], encoding: Encoding) -> list[Example]:
     """The answers of dialogues that succeeded, to imitate beside pairs.
 
-    Rejected answers are long and wrong for what they leave out; without right ones to hold on to, a policy that
-    learns to avoid them may forget how to write.
+    Rejected answers are long and wrong in what they leave out; without right ones to imitate, a policy that learns to
+    avoid them may forget how to write.
     """
     return [
         Example(

@@ -16,7 +16,7 @@ from sweetrl.prompts import Prompt
 from sweetrl.types import Task
 
 Picture = Callable[[Task], Path]
-"""Where the picture of a task's reference is."""
+"""The path of the picture of a task's reference."""
 
 
 def open_encoding(

@@ -1,4 +1,4 @@
-"""Questions that are asked while others are being answered, gathered and then answered together."""
+"""Gathers requests that arrive while others are computed, and computes them together."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ class _Asked(Generic[Question, Answer]):
 class Gathering(Generic[Question, Answer]):
     """Passes questions from coroutines of any event loop to a function that answers many at a time.
 
-    It runs in a thread, one call at a time, and is given all that waits, in the order of arrival. In place of
-    an answer it may give an exception, which only its own asker is raised.
+    It runs in a thread, one call at a time, on all waiting questions in the order of arrival. It may return an
+    exception in place of an answer, which is raised for the asker of that question only.
     """
 
     def __init__(self, answer_all: Callable[[Sequence[Question]], Sequence[Answer | Exception]]) -> None:

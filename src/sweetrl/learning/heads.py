@@ -61,7 +61,7 @@ def candidate_scores(
 
 
 def _summaries(states: CandidateStates, kind: CriticKind) -> list[Tensor]:
-    """What the head reads of each continuation."""
+    """The input of the head for each continuation."""
     if kind is CriticKind.VALUE:
         return [(each if len(each) else states.prefix)[-1] for each in states.continuations]
     before, length = states.prefix.sum(0), len(states.prefix)

@@ -54,7 +54,7 @@ def _attention(known: Any) -> str:
 
 
 def longest_context(path: str, wanted: int | None, *, vision: bool = False) -> int:
-    """Tokens in the longest sequence: what is wanted, or the paper's, as far as the model reads."""
+    """Tokens in the longest sequence: the given number, or the paper's, up to the model's limit."""
     window = getattr(
         load_config(path, vision=vision).get_text_config(decoder=True), "max_position_embeddings", None
     )
@@ -63,7 +63,7 @@ def longest_context(path: str, wanted: int | None, *, vision: bool = False) -> i
 
 
 def default_precision() -> Precision:
-    """What suits this machine: half precision is hopelessly slow on most CPUs."""
+    """The precision for this machine: half precision is hopelessly slow on most CPUs."""
     return Precision.BFLOAT16 if torch.cuda.is_available() else Precision.FLOAT32
 
 
@@ -127,7 +127,7 @@ def sharding(processes: int, settings: TrainingSettings) -> DistributedConfig:
 
 
 def weight_type(settings: TrainingSettings) -> torch.dtype:
-    """What weights are kept in."""
+    """The data type of the weights."""
     # Frozen weights lose nothing in half precision; trained ones would lose their small updates.
     half = settings.precision is Precision.BFLOAT16 and settings.lora is not None
     return torch.bfloat16 if half else torch.float32

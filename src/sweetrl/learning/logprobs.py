@@ -1,4 +1,4 @@
-"""Log-probabilities of what the agent said, without ever keeping a row of logits for each token.
+"""Log-probabilities of the agent's messages, without ever keeping a row of logits for each token.
 
 The network's body runs once over a batch; its head is applied only where an agent's token is predicted, a few
 tokens at a time, and again in the backward pass instead of keeping its output.
@@ -22,12 +22,12 @@ LOGITS_AT_ONCE = 1 << 25
 NEAR_LOGITS = 1 << 19
 """As many logits as stay in the caches of a CPU, which reads each of them three times: 2 MB."""
 FEWEST_ROWS = 128
-"""So many rows at least, for the weights of the head to be worth reading."""
+"""The fewest rows per pass: with fewer, reading the head's weights costs more than computing with them."""
 
 
 @dataclass(frozen=True)
 class TurnLogprobs:
-    """Of each turn in a batch, in the order of the batch's spans."""
+    """Log-probabilities of the turns of a batch, in the order of its spans."""
 
     sums: Tensor
     """Summed over the tokens of the turn, the end-of-turn token included."""
@@ -41,7 +41,7 @@ class TurnLogprobs:
 
 
 def turn_logprobs(model: Any, batch: TokenBatch) -> TurnLogprobs:
-    """What the model gives to each turn of a batch, log pi(turn | everything before it), with gradients."""
+    """The model's log-probability of each turn of a batch, log pi(turn | everything before it), with gradients."""
     head = LanguageHead(model)
 
     def read(hidden: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ def token_distributions(model: Any, batch: TokenBatch, *, every: int = 1) -> Ten
 
 
 def hidden_states(model: Any, batch: TokenBatch) -> Tensor:
-    """What the head reads: (rows * length, size), gradients included."""
+    """The hidden states before the head: (rows * length, size), with gradients."""
     return run_body(model, **_inputs(batch)).flatten(0, 1)
 
 
@@ -157,11 +157,11 @@ def run_body(model: Any, **inputs: Any) -> Tensor:
 
 
 def _run(model: Any, read: Callable[[Tensor], Tensor], **inputs: Any) -> Tensor:
-    """What `read` makes of the hidden states before the head.
+    """The result of `read` on the hidden states before the head.
 
     The call goes through the model as it is wrapped, and `read` is called in place of the head, because
     data-parallel and sharded models do their work in hooks around both. The head itself sees one token only,
-    whose logits show what comes after the head.
+    whose logits reveal any operation that comes after the head.
     """
     head = LanguageHead(model)
     with _replaced_head(head.layer, read) as seen:

@@ -43,14 +43,14 @@ class Size:
     """Different tasks in its corpus; each pass over them holds new dialogues."""
     batch: int = 48
     matrix_rate: float = 0.014
-    """Of Muon, for the matrices."""
+    """Learning rate of Muon, for the matrices."""
     other_rate: float = 4e-3
-    """Of AdamW, for the embeddings and norms."""
+    """Learning rate of AdamW, for the embeddings and norms."""
     context: int = 1024
     with_reference: int = 40
-    """Per cent of the dialogues that stand after their reference."""
+    """Percentage of the dialogues that follow their reference."""
     corpus: Corpus = PROGRAMMING
-    """What it learns to speak from."""
+    """The dialogues that it learns from."""
 
 
 SIZES = {
@@ -134,7 +134,7 @@ multi-turn agents possible on a laptop, and knows nothing else.
 class _Document:
     ids: list[int]
     targets: list[int]
-    """What is learned of it: `_IGNORED` in place of every token that cannot be predicted."""
+    """The tokens to predict: `_IGNORED` in place of every token that cannot be predicted."""
 
 
 Batch = list[list[_Document]]

@@ -1,7 +1,7 @@
-"""What the tiny models learn to speak from: dialogues of somebody mediocre on training tasks of a benchmark.
+"""The corpora of the tiny models: dialogues of a mediocre agent on the training tasks of a benchmark.
 
-A part of the dialogues stands after its reference, as a critic will read it. In half of these whoever plays the agent
-has read it, too, and makes use of it: like larger models, the tiny ones shall be able to.
+Some of the dialogues follow their reference, as a critic will read them. In half of these the agent was played by
+someone who had read it, so the tiny models learn to use a reference, as larger models can.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,17 +35,17 @@ class Corpus:
     hold_dialogue: Callable[[Task, int, Any], list[Message]]
     """(task, seed, habits) -> a dialogue, request and answer included."""
     habits: Any
-    """Of the agent that the model imitates."""
+    """Habits of the agent that the model imitates."""
     knowing: Any
     """Habits of one that has read the reference."""
     prompt: Prompt
     """Puts the reference before a dialogue."""
     about: str
-    """For the model's card: who speaks, and who makes use of the reference how."""
+    """For the model's card: who the speakers are, and who uses the reference how."""
     pieces: str = PIECES
-    """What becomes one token where tokens are whole pieces."""
+    """The texts that become one token each where tokens are whole pieces."""
     tokens: str = "whole words and lines\nof code"
-    """What the `pieces` are, for the model's card."""
+    """The kind of `pieces`, for the model's card."""
     vocabulary: int | None = None
     """Tokens of a byte-level BPE; None for a token for each of the `pieces`."""
 

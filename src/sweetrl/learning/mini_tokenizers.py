@@ -21,7 +21,7 @@ TEMPLATE = (
 """Instructions are left out: so small a model follows none."""
 
 PIECES = r"\n    [^\n]+|def \w+\(\w+\):|I WANT TO ANSWER:\n| ?\w+| ?[^\s\w]+|\s+"
-"""What becomes one token of `word_tokenizer`. A line of code is one: thus an answer is not much longer than a
+"""The texts that `word_tokenizer` makes one token. A line of code is one, so an answer is not much longer than a
 question, and the mean over the tokens of a turn means the same for both."""
 
 _CHOICE = r"bg-(?!white\")[\w-]+ text-[\w-]+|(?<= text-)(?:left|center|right)|(?<=<h2 class=\"text-)\dxl"
@@ -29,7 +29,7 @@ PAGE_PIECES = (
     rf"{_CHOICE}|<html>(?:(?!{_CHOICE})[\s\S])+|(?<=\w)(?:\">| p[xy]?-\d| font-)(?:(?!{_CHOICE})[\s\S])+"
     r"|I WANT TO ANSWER:\n| ?\w+| ?[^\s\w]+|\s+"
 )
-"""The same for plain pages: a choice is one token, and so is all that stands between two choices."""
+"""The pieces of plain pages: a choice is one token, and so is everything between two choices."""
 
 
 def word_tokenizer(texts: Iterable[str], pieces: str = PIECES) -> PreTrainedTokenizerFast:

@@ -1,4 +1,4 @@
-"""What training does to a model beside lowering its loss: KL to the base model, length of turns, held-out loss.
+"""Measurements during training beside the loss: KL to the base model, length of turns, held-out loss.
 
 A few examples are measured at a few moments of a run, so that collapse and reward hacking show while they happen.
 Measuring changes no weight: it takes no gradients and draws from random numbers of its own. All processes of a run
@@ -33,7 +33,7 @@ eight moments then take about three per cent of the time of training."""
 FEWEST, MOST = 8, 64
 """Bounds on the examples measured at a moment."""
 DISTRIBUTIONS_KEPT = 1 << 25
-"""Bound on the probabilities of the base model that are kept: 128 MB."""
+"""Upper bound on the stored probabilities of the base model: 128 MB."""
 TURNS_SAMPLED = 16
 LONGEST_TURN = 512
 """Tokens after which a sampled turn is cut off; twice the longest turn of the sample, if that is less."""
@@ -83,7 +83,7 @@ class Monitor:
     """Measures a model on a fixed sample of examples."""
 
     examples: Sequence[Example]
-    """What the run learns from."""
+    """The examples that the run learns from."""
     held_out: Sequence[Example]
     """Examples of tasks that it does not learn from; measured in place of the others if there are any."""
     settings: TrainingSettings

@@ -52,7 +52,7 @@ def load_encoder(path: str, max_tokens: int) -> DialogueEncoder:
 
 
 def context_of(model: Any, unbounded: int) -> int:
-    """How many tokens a model reads; `unbounded` if it names no bound."""
+    """The model's context length in tokens; `unbounded` if it has no limit."""
     window = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
     return int(window or unbounded)
 
@@ -64,5 +64,5 @@ def critic_name(label: str, told: CriticCard | str, *models: Any) -> str:
 
 
 def _digest(model: Any) -> str:
-    """The mark of the weights of a model that is only read; to compute it takes a second for each gigabyte."""
+    """The hash of the weights of a model that is only read, computed once: it takes a second per gigabyte."""
     return kept(("mark", id(model)), lambda: model_digest(model))

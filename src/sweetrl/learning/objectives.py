@@ -1,4 +1,4 @@
-"""What algorithms share of their losses: what a loss gives for a batch, and preference between two sides."""
+"""Shared parts of losses: the result of a loss on a batch, and the preference between two sides."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ Objective = Callable[[Any, TokenBatch], Outcome]
 
 @runtime_checkable
 class StepObjective(Protocol):
-    """A loss that needs a mean over all examples of an optimiser step, whatever passes and processes share it."""
+    """A loss that needs a mean over all examples of an optimiser step, across passes and processes."""
 
     def measure(self, model: Any, batch: TokenBatch) -> Tensor:
         """(examples,): what is averaged, computed without gradients before the step."""
@@ -49,7 +49,7 @@ class Preference:
 
     settings: TrainingSettings
     normalisation: Normalisation = Normalisation.NONE
-    """Of the log-ratios of turns."""
+    """Length normalisation of the log-ratios of turns."""
 
     def __call__(self, model: Any, batch: TokenBatch) -> Outcome:
         """The loss of each pair."""

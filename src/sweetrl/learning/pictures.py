@@ -1,7 +1,7 @@
 """Pictures as vision-language models read them: tokens in the prompt, and tensors beside it.
 
-All that is known of an architecture is its processor: how many tokens stand for a picture, which of them are
-marked as such, and what the vision tower is given. So any image-text-to-text model of transformers will do.
+Only the processor of an architecture is used: it gives the number of tokens of a picture, their marks, and the inputs
+of the vision tower. So any image-text-to-text model of transformers will do.
 """
 
 from collections.abc import Sequence
@@ -14,22 +14,22 @@ import torch
 from torch import Tensor
 from transformers import AutoProcessor
 
-from sweetrl.errors import DataError, MissingExtra, UsageError, one_line
+from sweetrl.errors import DataError, UsageError, needs_extra, one_line
 
 REMEMBERED_PICTURES = 1024
-"""Of so many the tokens are kept."""
+"""Pictures whose tokens are cached."""
 _TEXT = ("input_ids", "attention_mask")
 _MARKS = "token_type_ids"
-"""How the names of inputs end that tell tokens of pictures from those of texts."""
+"""Ending of the names of inputs that mark which tokens belong to pictures."""
 
 
 @dataclass(frozen=True)
 class PictureTokens:
-    """What stands for a picture in a prompt."""
+    """The tokens of a picture in a prompt."""
 
     ids: tuple[int, ...]
     marks: dict[str, dict[int, int]]
-    """Of each input that has an entry per token, besides the tokens: the entry of a token, if not zero."""
+    """Inputs with one entry per token, besides the tokens themselves: the entries that are not zero, by token."""
 
 
 class PictureReader:
@@ -52,7 +52,7 @@ class PictureReader:
         return int(self.tokenizer.pad_token_id or 0)
 
     def harmless(self, text: str) -> str:
-        """A text in which nothing is taken for a picture."""
+        """A text without anything that could be taken for a picture."""
         return text.replace(self._token, f"{self._token[0]} {self._token[1:]}")
 
     def expand(self, prompt: Sequence[int], picture: Path) -> list[int]:
@@ -66,7 +66,7 @@ class PictureReader:
         return [*prompt[:at], *self.tokens(picture).ids, *prompt[at + 1 :]]
 
     def inputs(self, pictures: Sequence[Path], ids: Tensor) -> dict[str, Tensor]:
-        """What a model is given beside the rows of tokens `ids`, each of which shows one of the pictures."""
+        """The model's inputs beside the rows of tokens `ids`, each of which shows one of the pictures."""
         read = self._read(pictures)
         beside = {
             name: value for name, value in read.items() if name not in _TEXT and not name.endswith(_MARKS)
@@ -93,7 +93,7 @@ class PictureReader:
         return PictureTokens(tuple(whole), marks)
 
     def _read(self, pictures: Sequence[Path]) -> dict[str, Tensor]:
-        """What the processor makes of pictures, each with a text that consists of nothing else."""
+        """The processor's output for pictures, each with a text that consists of nothing else."""
         opened = [[_open(path)] for path in pictures]
         read = self.processor(
             text=[self._token] * len(opened),
@@ -121,10 +121,8 @@ def load_pictures(path: str) -> PictureReader:
 
 
 def _open(path: Path) -> Any:
-    try:
+    with needs_extra("looking at pictures", "browser"):
         from PIL import Image
-    except ImportError:
-        raise MissingExtra("looking at pictures", "browser") from None
     try:
         with Image.open(path) as picture:
             return picture.convert("RGB")

@@ -1,4 +1,4 @@
-"""Log-probabilities under the frozen seed model: computed once, kept on disk by what they were computed of.
+"""Log-probabilities under the frozen seed model: computed once, and cached on disk by a hash of their inputs.
 
 A file belongs to one model, named by its weights and by the precision that it computes in; a line is one sequence,
 named by its tokens and turns. Lines are written whole, after each pass over the model, so that an interrupted run
@@ -26,7 +26,7 @@ from sweetrl.learning.logprobs import turn_logprobs
 from sweetrl.learning.settings import Precision, TrainingSettings
 from sweetrl.learning.sharding import free_gathered_weights, is_split, local_part
 from sweetrl.learning.tokens import EncodedSequence
-from sweetrl.records import unreadable, unwritable
+from sweetrl.records import record_lines, unreadable, unwritable
 
 Sums = tuple[float, ...]
 """Summed log-probabilities of the turns of one sequence, in the order of their numbers, or of one example."""
@@ -45,7 +45,7 @@ def reference_logprobs(
     folder: Path | None = None,
     precision: Precision = Precision.FLOAT32,
 ) -> list[Sums]:
-    """What `model` gives to the `spans` of each example; with a `folder`, only what is not there is computed.
+    """The log-probabilities of the `spans` of each example under `model`; cached in `folder`, if given.
 
     All processes of a run call this, and each computes its share.
     """
@@ -97,9 +97,9 @@ def sequence_key(sequence: EncodedSequence) -> str:
 
 
 def model_digest(model: Any) -> str:
-    """A name for the weights of a model and the numbers they are held in.
+    """A hash of the weights of a model and of their precision.
 
-    Of a model that is split over processes, each reads its own part; the name then depends on their number too.
+    If the model is split over processes, each hashes its own part, so the hash depends on their number too.
     """
     content = hashlib.blake2b(digest_size=16)
     for name, weight in sorted(model.state_dict().items()):
@@ -150,7 +150,7 @@ def _read(folder: Path, stem: str) -> dict[str, Sums]:
 
 
 def _append(path: Path, found: dict[str, Sums]) -> None:
-    lines = b"".join(msgspec.json.encode(_Line(key, sums)) + b"\n" for key, sums in found.items())
+    lines = b"".join(record_lines(_Line(key, sums) for key, sums in found.items()))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:

@@ -29,7 +29,7 @@ class Piece:
     ids: Sequence[int]
     turns: Sequence[int]
     leaves: int
-    """How many tokens of the trunk come before; 0 for the trunk itself."""
+    """Number of tokens before the branch leaves the trunk; 0 for the trunk itself."""
 
 
 @dataclass(frozen=True)
@@ -63,19 +63,19 @@ def lay_out(sequences: Mapping[int, EncodedSequence], *, branch: bool) -> list[R
 
 
 def _content(sequence: EncodedSequence) -> Hashable:
-    """What a model is shown of a sequence, and what is learned of it."""
+    """The inputs and targets of a sequence, for comparison."""
     return tuple(sequence.ids), tuple(sequence.turns), sequence.picture
 
 
 def _shared(trunk: Sequence[int], sequence: EncodedSequence) -> int:
-    """How many leading tokens are the same; what is learned of the sequence stays its own."""
+    """How many leading tokens are the same; the targets of the sequence are not shared."""
     learned = next((at for at, turn in enumerate(sequence.turns) if turn >= 0), len(sequence.ids))
     same = sum(1 for _ in takewhile(bool, map(eq, trunk, sequence.ids)))
     return min(same, learned)
 
 
 def can_branch(config: Any) -> bool:
-    """Whether a model with this configuration attends by whatever mask it is given, in every layer."""
+    """Whether every layer of a model with this configuration respects the attention mask."""
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     windowed = getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True)
     masked = config._attn_implementation in ("sdpa", GROUPED_ATTENTION)

@@ -1,4 +1,4 @@
-"""What a run does beside learning, and its settings in the words of `transformers`."""
+"""Options of a run that do not affect what is learned, and their translation for `transformers`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from sweetrl.learning.settings import Precision, TrainingSettings
 NEVER = 1 << 40
 """More steps than any run has."""
 TRACKERS = ("tensorboard", "wandb", "mlflow", "trackio")
-"""What a run may log to beside its own log: the names of options, of packages, and of callbacks of `transformers`."""
+"""Supported trackers beside our own log: the names of options, of packages, and of callbacks of `transformers`."""
 PROJECT = "sweetrl"
-"""What trackers file the runs under, unless their own variables say otherwise."""
+"""The project name of the runs in trackers, unless their own variables say otherwise."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is, after each optimiser step."""
+    """The progress of a run, after each optimiser step."""
 
     step: int
     steps: int
@@ -28,7 +28,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What a run does beside learning; changes no result."""
+    """Options that do not affect what is learned; they change no result."""
 
     save_every: int = 100
     """Steps between checkpoints."""
@@ -43,7 +43,7 @@ class RunOptions:
     monitor: int = 8
     """Moments at which KL to the base model, turn length and held-out loss are measured; 0 for none."""
     shard: bool = False
-    """Whether the processes of the run share one copy of the model (FSDP2) in place of one each."""
+    """Whether the processes of the run share one copy of the model (FSDP2) instead of having one each."""
     observe: Callable[[Progress], None] = lambda _: None
     """Told after each step."""
 

@@ -26,12 +26,12 @@ SHARDS = "shards"
 
 
 def is_split(model: Any) -> bool:
-    """Whether each process has a part of the model only."""
+    """Whether each process has only a part of the model."""
     return any(isinstance(weight, DTensor) for weight in model.parameters())
 
 
 def local_part(weight: Tensor) -> Tensor:
-    """What this process has of a weight."""
+    """The part of a weight that this process has."""
     return weight.to_local() if isinstance(weight, DTensor) else weight
 
 
@@ -55,7 +55,7 @@ def save_progress(model: Any, optimiser: Any, folder: Path) -> None:
 
 
 def load_progress(model: Any, optimiser: Any, folder: Path) -> None:
-    """Read what `save_progress` wrote, each process its part, whatever the number of processes was."""
+    """Read what `save_progress` wrote; each process reads its part, even if the number of processes has changed."""
     options = _options(optimiser)
     weights, state = get_state_dict(model, optimiser, options=options)
     try:

@@ -59,7 +59,7 @@ def peak_bytes(step: Simulated) -> int:
 
 
 def _simulate(step: Simulated, layers: int) -> int:
-    """The peak of a model with so many layers."""
+    """The peak of the model with this number of layers."""
     batch, mesh = _batch(step), _mesh(step)
     with (
         FakeTensorMode(allow_non_fake_inputs=True),

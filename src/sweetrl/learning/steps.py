@@ -63,7 +63,7 @@ class StepsOfRun(Dataset[list[TokenBatch]]):
 
 
 def collator(tokenizer: Any, settings: TrainingSettings) -> Collate:
-    """How examples become batches; models that see have a processor in place of a tokenizer."""
+    """Turns examples into batches; vision-language models have a processor in place of a tokenizer."""
     if settings.vision:
         return partial(collate_vision, pictures=PictureReader(tokenizer))
     return partial(collate, pad=tokenizer.pad_token_id or 0)

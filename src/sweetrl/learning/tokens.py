@@ -17,7 +17,7 @@ from sweetrl.errors import DataError, UsageError
 from sweetrl.types import Message, Role, Turn, Unfinished
 
 NO_TURN = -1
-"""Marks the tokens that the agent did not say."""
+"""Marks tokens that are not the agent's."""
 
 # Two contents without a common first or last character: what two renderings share is the template's.
 _PROBES = ("probe", "other")
@@ -38,11 +38,11 @@ class EncodedSequence:
 
     ids: list[int]
     turns: list[int]
-    """For each token the turn (from 0) that it was said in, its end-of-turn token included, or `NO_TURN`."""
+    """For each token the turn (from 0) that it belongs to, the end-of-turn token included, or `NO_TURN`."""
     cut: int = 0
     """Old turns left out of the history to fit the context."""
     picture: Path | None = None
-    """What is shown to a critic that sees; its tokens are among the `ids`."""
+    """The picture for a critic that sees; its tokens are among the `ids`."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class EncodedCandidates:
 class DialogueEncoder:
     """Encodes dialogues for one tokenizer, by its chat template.
 
-    `privileged`, what only a critic may know, is put before the request in the first message of the user:
-    there every template has a place for it. Histories that do not fit lose their oldest turns, each whole,
+    `privileged`, the information for a critic alone, is put before the request in the first message of the user,
+    where every template has a place for it. Histories that do not fit lose their oldest turns, each whole,
     never the system prompt or the request.
     """
 
@@ -98,7 +98,7 @@ class DialogueEncoder:
         privileged: str | None = None,
         name: str = "the dialogue",
     ) -> EncodedDialogue:
-        """All turns: each output is learned, later ones see what was `said`. `name` is for complaints."""
+        """All turns: each output is learned, later ones see what was `said`. `name` is for error messages."""
         sequences: list[EncodedSequence] = []
         history = [Message(Role.USER, request)]
         for index, turn in enumerate(turns):
@@ -153,18 +153,18 @@ class DialogueEncoder:
     def output(self, text: str) -> list[int]:
         """The tokens of an output and, if it is finished, of the end of the turn.
 
-        What looks like a special token is text here.
+        Special tokens in the output are encoded as ordinary text.
         """
         said = self._output(text, anchored=self._anchored)
         # Of nothing at all the end is what is left to learn from.
         return said if said and isinstance(text, Unfinished) else said + self._closing
 
     def ends_turn(self, ids: Sequence[int]) -> bool:
-        """Whether generated tokens end with the end of a turn, and not because there may be no more of them."""
+        """Whether generated tokens end with the end of a turn, not because of a limit."""
         return bool(self._closing) and list(ids[-1:]) == self._closing
 
     def between_turns(self, reply: str, *, finished: bool = True) -> list[int]:
-        """What comes between two outputs in a dialogue that is generated token by token: the reply in its template.
+        """The tokens between two outputs in a dialogue that is generated token by token: the reply in its template.
 
         An output that is not `finished` still lacks its end-of-turn token, which is then the first of these.
         """
@@ -197,7 +197,7 @@ class DialogueEncoder:
         )
 
     def _prompt(self, messages: Sequence[Message]) -> list[int]:
-        """What the model reads before it speaks, as when it is sampled from."""
+        """The prompt as it is when the model is sampled from."""
         prompt = self._ids(self._render(messages, prompt=True))
         if not prompt:
             raise UsageError(f"{self.tokenizer.name_or_path}: the chat template makes an empty prompt")
@@ -220,12 +220,12 @@ class DialogueEncoder:
         return [] if end_of_text is None else [int(end_of_text)]
 
     def _is_special(self, token: int) -> bool:
-        """Whether a token is a mark of its own. Some have no name (Phi-3's `<|end|>`): only their entry says so."""
+        """Whether a token is a special token. Some have no name (Phi-3's `<|end|>`): only their entry shows it."""
         added = self.tokenizer.added_tokens_decoder.get(token)
         return token in self.tokenizer.all_special_ids or bool(added and added.special)
 
     def _needs_anchor(self) -> bool:
-        """Whether a text that is encoded alone gets a space in front that it has not within a template.
+        """Whether a text that is encoded alone gets a leading space that it does not have within a template.
 
         Tokenizers of the SentencePiece kind do that; they then encode outputs after a line break.
         """
@@ -262,7 +262,7 @@ class DialogueEncoder:
         return text
 
     def _chat(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        """The messages as the chat template takes them."""
+        """The messages in the form that the chat template needs."""
         return [{"role": str(message.role), "content": message.text} for message in messages]
 
 
@@ -276,13 +276,13 @@ def _opened(history: Sequence[Message], system: str | None, privileged: str | No
 
 
 def _heard(turn: Turn) -> list[Message]:
-    """What later turns see of a turn."""
+    """The messages that later turns see of a turn."""
     said = [Message(Role.ASSISTANT, turn.said)]
     return said if turn.reply is None else [*said, Message(Role.USER, turn.reply.text)]
 
 
 def _exchanges(messages: Sequence[Message]) -> tuple[list[Message], list[list[Message]]]:
-    """What comes before the agent first speaks, and then each of its messages with the answers to it."""
+    """The messages before the agent first speaks, and then each of its messages with the replies to it."""
     opening = list(takewhile(lambda message: message.role is not Role.ASSISTANT, messages))
     exchanges: list[list[Message]] = []
     for message in messages[len(opening) :]:

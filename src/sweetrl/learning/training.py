@@ -36,7 +36,7 @@ from sweetrl.settings import TrainRunSettings
 from sweetrl.types import EpisodePair, Task, TurnPair, Verdict
 
 PROMPTS = ("domain", "prompt")
-"""Options that choose what the model is told."""
+"""Options that choose the prompts of the model."""
 OF_RUN = ("lora_rank", "save_every", "save_minutes", "shard")
 """Options that are no settings of `TrainingSettings` by themselves."""
 
@@ -52,9 +52,9 @@ def train(
     note: Callable[[str], None] = lambda _: None,
     shown: AbstractContextManager[Observe] | None = None,
 ) -> TrainingCard:
-    """Train by an algorithm into the folder `output`; `values` are those of the algorithm's own options.
+    """Train with an algorithm into the folder `output`; `values` are the algorithm's own options.
 
-    `note` takes lines for people. `shown` is entered while the model learns and gives what is told of each step.
+    `note` takes lines for people. `shown` is a context for the training, which yields a function to call at each step.
     """
     given: dict[str, Any] = {name: values[name] for name in algorithm.reads if values[name] is not None}
     settings = {name: value for name, value in values.items() if name not in (*algorithm.reads, *PROMPTS)}
@@ -81,7 +81,7 @@ def train(
 
 
 def _records(given: dict[str, Any], tasks: dict[str, Task] | None) -> Records:
-    """What the given files hold."""
+    """The records in the given files."""
     episodes = given.get("episodes")
     return Records(
         episodes={} if episodes is None else load_episodes(episodes, tasks),
@@ -96,7 +96,7 @@ def _records(given: dict[str, Any], tasks: dict[str, Task] | None) -> Records:
 
 
 def _domain(asked: str | None, tasks: dict[str, Task] | None, source: str | None) -> Domain:
-    """What the dialogues are about."""
+    """The domain of the dialogues."""
     if asked is None and tasks is not None:
         return only_domain(tasks.values(), str(source))
     return find_domain(asked or DEFAULT)
@@ -111,7 +111,7 @@ def _system(run: TrainRunSettings, domain: Domain, episodes: Path | None) -> str
 
 
 def _privileged_prompt(domain: Domain, prompt_file: str | None, source: str, *, vision: bool) -> Prompt:
-    """What a critic is told of the reference."""
+    """The prompt that shows a critic the reference."""
     if vision and domain.pictures is None:
         raise UsageError(f"{source}: has {domain.name} tasks, and nothing to see; leave out --vision")
     pictures = domain.pictures if vision else None
@@ -123,7 +123,7 @@ def _privileged_prompt(domain: Domain, prompt_file: str | None, source: str, *, 
 
 
 def _rendered(output: Path, pairs: Path, tasks: dict[str, Task]) -> Picture:
-    """Where the pictures of the references are: all that the pairs need, made if they are not there yet."""
+    """The folder with the pictures of all references that the pairs need; missing ones are made."""
     RunFolder(output).refuse_foreign()
     needed = {pair.task_id for pair in read_records(pairs, EpisodePair)} & tasks.keys()
     chosen = [tasks[each] for each in sorted(needed)]
@@ -181,7 +181,7 @@ class _Run:
             return train_model(data, reader, card, folder, self._run_options(folder.path, observe))
 
     def _fingerprints(self) -> dict[str, str]:
-        """Of what is learned from, by what it is called."""
+        """Fingerprints of the files that are learned from, by name."""
         files = {name: path for name, path in self.given.items() if name != "tasks"}
         found = {name.replace("_", " "): fingerprint(path) for name, path in files.items()}
         if self.algorithm.privileged and self.tasks is not None:
@@ -230,7 +230,7 @@ def _absolute(model: str) -> str:
 
 @contextlib.contextmanager
 def _resumable(folder: RunFolder) -> Iterator[None]:
-    """Ctrl-C says what is there to resume from."""
+    """On Ctrl-C, names the checkpoint to resume from."""
     try:
         yield
     except KeyboardInterrupt:
@@ -242,13 +242,13 @@ def _resumable(folder: RunFolder) -> Iterator[None]:
 
 
 def is_main() -> bool:
-    """Whether this is the process that writes and speaks; torchrun numbers them."""
+    """Whether this is the main process, which writes files and messages; torchrun numbers them."""
     return os.environ.get("RANK", "0") == "0"
 
 
 @contextlib.contextmanager
 def _processes() -> Iterator[None]:
-    """Whatever joins the other processes of a run within, leaves them at the end."""
+    """Leaves the process group at the end, if the block joined one."""
     try:
         yield
     finally:

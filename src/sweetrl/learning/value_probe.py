@@ -22,7 +22,7 @@ Mix = tuple[float, ...]
 
 FOLDS = 5
 INNER_FOLDS = 3
-"""Of the dialogues that a fit is made on, to choose how it is made."""
+"""Folds of the training dialogues on which features and penalty are chosen."""
 REPEATS = 3
 """Different divisions into folds, over which values are averaged; one is enough for many dialogues."""
 MANY = 300
@@ -34,10 +34,10 @@ _CLOSE = 1e-6
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """What dialogues are worth, by fits that never saw their outcomes."""
+    """The values of dialogues, by fits that never saw their outcomes."""
 
     values: tuple[Floats, ...]
-    """Of each dialogue: before the first turn, and after each."""
+    """For each dialogue: the value before the first turn, and after each turn."""
     used: tuple[float, ...]
     """In which share of the fits each kind of features was used."""
 
@@ -47,14 +47,14 @@ class CrossFitted:
         return np.array([values[-1] for values in self.values])
 
     def advantages(self, dialogue: int) -> list[float]:
-        """By how much each turn of a dialogue changed its value."""
+        """How much each turn of a dialogue changed its value."""
         return [float(each) for each in np.diff(self.values[dialogue])]
 
 
 def cross_fit(
     blocks: Sequence[Block], success: Sequence[bool | None], groups: Sequence[str], *, seed: int = 0
 ) -> CrossFitted:
-    """Value dialogues by their turns; those of one group are held out together. None is an unknown outcome."""
+    """Value dialogues after each turn; those of one group are held out together. None: outcome unknown."""
     outcomes = np.array([np.nan if each is None else float(each) for each in success])
     known = np.flatnonzero(~np.isnan(outcomes))
     names = np.array(groups)
@@ -82,7 +82,7 @@ def _repeats(dialogues: int) -> int:
 def _folds(
     groups: Sequence[str], outcomes: Floats, repeats: int, seed: int, count: int = FOLDS
 ) -> Iterator[NDArray[np.bool_]]:
-    """Which dialogues are held out, fold by fold; groups stay together, and outcomes are spread evenly."""
+    """The held-out dialogues, fold by fold; groups stay together, and outcomes are spread evenly."""
     names = sorted(set(groups))
     members = {name: [at for at, group in enumerate(groups) if group == name] for name in names}
     for repeat in range(repeats):
@@ -103,7 +103,7 @@ def _chosen(
     groups: Sequence[str],
     seed: int,
 ) -> tuple[Mix, float]:
-    """The features and the penalty that do best within the training part, by the loss on its own held-out folds."""
+    """The best features and penalty within the training part, by the loss on its own held-out folds."""
     losses = {(mix, penalty): 0.0 for mix in mixed for penalty in PENALTIES}
     for out in _folds(groups, outcomes[training], 1, seed, INNER_FOLDS):
         inside, outside = training[~out], training[out]

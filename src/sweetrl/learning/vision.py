@@ -24,7 +24,7 @@ class VisionEncoder(DialogueEncoder):
         super().__init__(pictures.tokenizer, max_tokens=max_tokens)
 
     def showing(self, picture: Path) -> Self:
-        """The same encoder with a picture in front of the request."""
+        """A copy of the encoder that puts a picture in front of the request."""
         other = copy.copy(self)
         other._shown = picture
         return other
@@ -48,11 +48,11 @@ class VisionEncoder(DialogueEncoder):
 
 @dataclass(frozen=True)
 class VisionEncoding(Encoding):
-    """How records become tokens for a critic that sees; rows never branch."""
+    """Encodes records for a critic that sees; rows never branch."""
 
     encoder: VisionEncoder
     picture: Callable[[Task], Path] = field(kw_only=True)
-    """Where the picture of a task's reference is."""
+    """The path of the picture of a task's reference."""
 
     def dialogue(self, episode: Episode, task: Task | None = None) -> tuple[EncodedSequence, ...]:
         """All turns of an episode, in sight of the reference."""

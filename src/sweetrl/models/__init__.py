@@ -19,7 +19,6 @@ __all__ = [
     "Endpoints",
     "Meter",
     "MeteredModel",
-    "ModelSpec",
     "Price",
     "ScriptedModel",
     "open_model",
@@ -52,7 +51,7 @@ def open_model(
 def open_prompt_logprobs(
     spec: str, *, endpoints: Endpoints | None = None, meter: Meter | None = None
 ) -> "PromptLogprobs":
-    """A model behind an endpoint, `openai:MODEL@URL`, that says how likely given tokens are."""
+    """A model behind an endpoint, `openai:MODEL@URL`, that returns the log-probabilities of given tokens."""
     parsed = parse_spec(spec)
     if parsed.url is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""How many requests one server gets at a time: more while it keeps up, fewer as soon as it does not.
+"""Adapts the number of concurrent requests to a server: more while it keeps up, fewer as soon as it does not.
 
 Additive increase, multiplicative decrease, as in TCP. The limit doubles with every round of replies until it
 is first cut, then grows by one a round. It is cut when a good part of the recent requests were pushed back,
@@ -8,9 +8,12 @@ for the same reason.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
 
 DECREASE = 0.7
 """A cut multiplies the limit by this."""
@@ -18,6 +21,16 @@ TOLERANCE = 0.2
 """The fraction of requests that may be refused before the limit is cut."""
 WINDOW = 20
 """The fewest requests over which that fraction is averaged."""
+
+
+async def all_of(questions: Iterable[Coroutine[Any, Any, Answer]]) -> list[Answer]:
+    """The results of all coroutines, in order. The first error cancels the others and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(each) for each in questions]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [each.result() for each in asked]
 
 
 @dataclass(frozen=True, slots=True)

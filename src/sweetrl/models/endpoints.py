@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from sweetrl.errors import MissingExtra
+from sweetrl.errors import needs_extra
 from sweetrl.models.specification import EndpointUrl
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class EndpointOptions(Struct, frozen=True, kw_only=True):
     attempts: Positive = 12
     """How often a request is sent before it fails."""
     costly_attempts: Positive = 5
-    """The same for timeouts, content filters and prompts that are too long, each counted for itself."""
+    """Attempts after timeouts, content filters and prompts that are too long, each counted separately."""
     first_backoff: Seconds = 0.5
     """Upper bound in seconds of the first pause between attempts; it doubles from one to the next."""
     max_backoff: Seconds = 20.0
@@ -50,11 +50,7 @@ class Endpoints:
         """The server at `url`, for a model to join."""
         server = self._servers.get(url)
         if server is None or server.closed:
-            try:
+            with needs_extra("a model behind an endpoint", "serve"):
                 from sweetrl.models.server import Server
-            except ModuleNotFoundError as error:
-                if (error.name or "").startswith("sweetrl"):
-                    raise
-                raise MissingExtra("a model behind an endpoint", "serve") from error
             server = self._servers[url] = Server(url, self._options)
         return server

@@ -1,4 +1,4 @@
-"""What can go wrong with one request, and whether asking again may help."""
+"""Classifies failures of a request, and whether a retry may help."""
 
 import errno
 import re
@@ -19,9 +19,9 @@ _CONTEXT_LENGTH = re.compile(
     r"|max_tokens must be at least 1, got -",
     re.IGNORECASE,
 )
-"""How vLLM, SGLang, llama.cpp, TGI, Ollama and hosted services say that a chat is too long."""
+"""Messages of vLLM, SGLang, llama.cpp, TGI, Ollama and hosted services about a chat that is too long."""
 _REQUEST_TOO_LARGE = re.compile(r"request too large", re.IGNORECASE)
-"""How some services say it with the status of a rate limit."""
+"""The same message of services that send it with the status of a rate limit."""
 _CONTENT_FILTER = re.compile(
     r"content.{0,3}(filter|polic|management|exists risk)|responsible ?ai|moderation|inappropriate content"
     r"|prohibited.content|data.?inspection|safety (system|filter|settings)",
@@ -60,7 +60,7 @@ class Fault(Exception):  # noqa: N818  not an error yet: most are overcome by as
 
     @property
     def by_words(self) -> bool:
-        """Whether it is the words of the chat, or of the reply, that the server objects to."""
+        """Whether the server objects to the words of the chat or of the reply."""
         return self.kind in _WORDS
 
 
@@ -70,7 +70,7 @@ def unusable(detail: str) -> Fault:
 
 
 def fault_of(error: Exception) -> Fault:
-    """What an exception of the connection, or of our own deadline, means."""
+    """The meaning of an exception of the connection, or of our own deadline."""
     if isinstance(error, Fault):
         return error
     if isinstance(error, TimeoutError):
@@ -91,7 +91,7 @@ def _no_connection(error: OSError) -> Fault:
 
 
 def fault_of_status(reply: Reply) -> Fault:
-    """What a reply that is no success means."""
+    """The meaning of an error reply."""
     status = reply.status
     said, code = _explanation(reply.body)
     detail = f"HTTP {status}" + (f": {said}" if said else "")
@@ -113,7 +113,7 @@ def fault_of_status(reply: Reply) -> Fault:
 
 
 def _objection(status: int, said: str, code: str) -> str | None:
-    """What a server has against the words of a chat; None where it complains about something else."""
+    """A server's objection to the words of a chat; None if it complains about something else."""
     if status in (400, 403, 422, 451) and _CONTENT_FILTER.search(f"{code} {said}"):
         return "content_filter"
     if status == 413 or (status == 429 and _REQUEST_TOO_LARGE.search(said)):
@@ -144,7 +144,7 @@ def _error_fields(data: Any) -> tuple[str, str]:
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
-    """What `Retry-After` asks for, as seconds or as a date; None where it is absent or makes no sense."""
+    """The delay in `Retry-After`, given as seconds or as a date; None where it is absent or makes no sense."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "").strip()
         if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{0,9})?", value):

@@ -1,4 +1,4 @@
-"""Networks that a process keeps for its next command, where it was told to: shards of one stage load the same ones.
+"""Networks that a process keeps for its next command, if told to: shards of one stage load the same ones.
 
 Only weights are kept. What a command has read or drawn, such as the keys and values of past texts, ends with it.
 """
@@ -23,7 +23,7 @@ def keep_networks() -> None:
 
 
 def kept(key: Hashable, load: Callable[[], Loaded]) -> Loaded:
-    """What was loaded under this key before, if networks are kept; otherwise what `load` gives."""
+    """What was loaded under this key before, if networks are kept; otherwise what `load` returns."""
     if _kept.found is None:
         return load()
     if key not in _kept.found:

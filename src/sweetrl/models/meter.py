@@ -1,4 +1,4 @@
-"""What models have used: tokens, requests and money, for progress displays and budgets."""
+"""Usage of models: tokens, requests and money, for progress displays and budgets."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from sweetrl.types import Completion, Message, Sampling, Usage
 
 @dataclass(frozen=True)
 class Price:
-    """What tokens cost, in any one currency per million."""
+    """The price of tokens, in any one currency per million."""
 
     prompt: float = 0.0
     completion: float = 0.0
@@ -23,12 +23,12 @@ FREE = Price()
 
 
 SILENT_SECONDS = 4.0
-"""Without a first reply for so long, a run says whom it waits for."""
+"""Without a first reply for this long, a run says which endpoint it waits for."""
 
 
 @dataclass
 class Meter:
-    """What has been spent so far in this process; several models may share one."""
+    """The usage so far in this process; several models may share one."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -38,9 +38,9 @@ class Meter:
     retries: int = 0
     """Asked again, because the endpoint failed or its answer was unusable."""
     asked: str = ""
-    """The address that was asked last, if models are behind endpoints."""
+    """The address of the last request, if models are behind endpoints."""
     trouble: str = ""
-    """Why an endpoint is asked again just now; empty once it answers."""
+    """Why a request to an endpoint is being retried; empty once it answers."""
 
     @property
     def tokens(self) -> int:
@@ -48,7 +48,7 @@ class Meter:
         return self.prompt_tokens + self.completion_tokens
 
     def waits_for(self, seconds: float) -> str:
-        """Why nothing goes on, so many seconds after the start, as far as an endpoint is the reason."""
+        """Which endpoint the run waits for and why, `seconds` after its start; empty if it waits for none."""
         if not self.trouble and self.asked and not self.requests and seconds >= SILENT_SECONDS:
             return f"no reply from {self.asked} yet"
         return self.trouble
@@ -72,7 +72,7 @@ class MeteredModel:
     async def complete(
         self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int
     ) -> list[Completion]:
-        """What the model inside completes."""
+        """The completions of the wrapped model."""
         completions = await self._model.complete(messages, n=n, sampling=sampling, seed=seed)
         self._meter.requests += 1
         for completion in completions:

@@ -1,6 +1,5 @@
 """Chat models behind an OpenAI-compatible endpoint (vLLM, SGLang, llama.cpp, Ollama, OpenAI...)."""
 
-import asyncio
 import base64
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -9,6 +8,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from sweetrl.errors import ModelError
+from sweetrl.models.concurrency import all_of
 from sweetrl.models.faults import Fault, unusable
 from sweetrl.models.meter import FREE, Meter, Price
 from sweetrl.models.server import Server
@@ -18,7 +18,7 @@ from sweetrl.seeds import derive_seed
 from sweetrl.types import Completion, Message, Sampling, Usage
 
 MAX_TOKENS_USED = 10_000_000
-"""No request takes so many tokens: a server that reports more, or fewer than none, made the number up."""
+"""A server that reports more tokens per request than this, or a negative number, made the number up."""
 CHARACTERS_PER_TOKEN = 256
 """No tokenizer has tokens this long on average: a longer reply did not keep to `max_tokens`."""
 
@@ -51,7 +51,7 @@ class OpenAIModel:
     async def complete(
         self, messages: Sequence[Message], *, n: int, sampling: Sampling, seed: int
     ) -> list[Completion]:
-        """`n` samples; where the server gives fewer at a time, the rest is asked for with derived seeds."""
+        """`n` samples; if the server gives fewer at a time, the rest is requested with derived seeds."""
         if self._closed:
             raise ModelError(f"closed: {self.name} has been closed", kind="closed")
         request = self._request(messages, sampling)
@@ -96,15 +96,11 @@ class OpenAIModel:
         self, request: dict[str, Any], missing: int, at_once: int, seed: int
     ) -> list[Completion]:
         sizes = [min(at_once, missing - start) for start in range(0, missing, at_once)]
-        try:
-            async with asyncio.TaskGroup() as group:
-                parts = [
-                    group.create_task(self._samples(request, size, derive_seed(seed, "more samples", index)))
-                    for index, size in enumerate(sizes)
-                ]
-        except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        return [sample for part in parts for sample in part.result()]
+        parts = await all_of(
+            self._samples(request, size, derive_seed(seed, "more samples", index))
+            for index, size in enumerate(sizes)
+        )
+        return [sample for part in parts for sample in part]
 
     async def _ask(self, request: dict[str, Any], n: int, seed: int) -> list[Completion]:
         """One request: between 1 and `n` samples. One that somebody listens to is streamed, where the server can."""
@@ -157,7 +153,7 @@ def _wire(message: Message) -> dict[str, Any]:
 class _Said(Struct):
     content: str | None = None
     refusal: str | None = None
-    """What OpenAI's models say instead of an answer."""
+    """The text in place of an answer when one of OpenAI's models refuses."""
 
 
 class _Token(Struct):
@@ -230,7 +226,7 @@ def _completions(reply: _Reply, n: int, *, max_characters: int) -> list[Completi
 
 
 def _text(choice: _Choice) -> str | None:
-    """What was said; None where nothing was, unless a thought had used up all tokens."""
+    """The text of a choice; None if there is none, unless a thought used up all tokens."""
     said = choice.message or _Said()
     nothing = "" if choice.finish_reason == "length" else None
     return next((text for text in (said.content, said.refusal) if text is not None), nothing)

@@ -1,6 +1,6 @@
-"""Whether a server does what it is asked: a handful of short requests.
+"""Checks with a few short requests whether a server honours their options.
 
-Some servers ignore the temperature, the seed or the number of samples without a word. Sixteen candidates of a turn
+Some servers silently ignore the temperature, the seed or the number of samples. Sixteen candidates of a turn
 would then be one text sixteen times, and nothing could be learned from them.
 """
 
@@ -15,13 +15,13 @@ from sweetrl.types import Message, Role, Sampling
 
 QUESTION = (Message(Role.USER, "Write eight words at random, in no order, about anything."),)
 SAMPLES = 4
-"""So many that an honest server hardly ever gives the same eight words each time."""
+"""Enough samples that an honest server hardly ever repeats the same eight words each time."""
 SAMPLING = Sampling(temperature=1.0, max_tokens=24)
 GREEDY = Sampling(temperature=0.0, max_tokens=24)
 
 
 class Probe(Struct, frozen=True, kw_only=True):
-    """What a model did when it was asked."""
+    """The results of the test requests."""
 
     varies: bool
     """Different seeds give different texts."""
@@ -34,7 +34,7 @@ class Probe(Struct, frozen=True, kw_only=True):
     seeded: bool
     """The same seed gives the same text again."""
     logprobs: bool
-    """It tells the log-probabilities of what it sampled."""
+    """It reports the log-probabilities of sampled tokens."""
 
 
 async def probe(spec: str, endpoints: Endpoints | None = None) -> Probe:

@@ -21,7 +21,7 @@ COMPLETIONS_PATH = "/completions"
 
 
 class PromptLogprobs:
-    """What a model behind an endpoint thinks of tokens that others wrote."""
+    """The log-probabilities that a model behind an endpoint gives to existing tokens."""
 
     def __init__(self, model: str, server: Server, *, name: str, meter: Meter | None = None) -> None:
         self.name = name
@@ -52,7 +52,7 @@ class PromptLogprobs:
         await self._server.leave()
 
     def _read(self, body: bytes, tokens: Sequence[int]) -> list[float]:
-        """Of each token but the first, before which nothing is said."""
+        """The log-probability of each token but the first, for which servers give none."""
         reply = _decode(body)
         found = reply.choices[0].prompt_logprobs if reply.choices else None
         if found is None:

@@ -1,6 +1,6 @@
 """A chat model without a language model: the fake for tests, examples and measurements.
 
-What it says depends on the chat and the seed alone, never on the order in which it is asked.
+Its replies depend on the chat and the seed alone, never on the order in which it is asked.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from sweetrl.seeds import derive_seed
 from sweetrl.types import Completion, Message, Role, Sampling, Usage
 
 Script = Callable[[Sequence[Message], int], str]
-"""(chat, seed) -> what the model says next."""
+"""(chat, seed) -> the model's next message."""
 
 _WORD = re.compile(r"\s*\S+")
 _WORDS = (

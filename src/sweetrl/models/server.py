@@ -75,7 +75,7 @@ class Server:
         *,
         path: str = CHAT_PATH,
     ) -> _T:
-        """What `read` makes of the answer to `body`; `read` raises `Fault` if it cannot be used.
+        """The result of `read` on the answer to `body`; `read` raises `Fault` if it cannot be used.
 
         `stream` hears the answer as it arrives.
         """
@@ -149,7 +149,7 @@ class Server:
         )
 
     def _pause(self, faults: list[Fault]) -> float:
-        """Exponential backoff with full jitter, on top of what the server asked for."""
+        """Exponential backoff with full jitter, on top of the delay that the server requested."""
         options = self._options
         longest = min(options.max_backoff, options.first_backoff * 2.0 ** (len(faults) - 1))
         asked = min(faults[-1].retry_after or 0.0, options.max_retry_after)
@@ -190,7 +190,7 @@ def _content(reply: Reply) -> bytes:
 
 
 OFFICIAL_HEADERS = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-"""Headers that OpenAI's own service gets, and nobody else, with the environment variables they come from."""
+"""Headers that only OpenAI's own service gets, with the environment variables they come from."""
 
 
 def headers_for(url: EndpointUrl) -> dict[str, str]:

@@ -18,5 +18,5 @@ def located(model: str) -> str:
 
 
 def folder(name: str) -> Path:
-    """Where a model that ships is."""
+    """The folder of a model that ships with the package."""
     return Path(str(resources.files(__package__).joinpath("shipped_models", name)))

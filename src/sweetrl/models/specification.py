@@ -1,4 +1,4 @@
-"""What models are called on the command line: `openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`, `mini`."""
+"""Names of models on the command line: `openai:MODEL@URL`, `hf:PATH_OR_ID`, `scripted:NAME`, `mini`."""
 
 import base64
 import difflib
@@ -24,7 +24,7 @@ _OFFICIAL_MODEL = re.compile(r"(?!.*:\d{1,5}\Z)[A-Za-z0-9][A-Za-z0-9_.:-]*")
 
 @dataclass(frozen=True)
 class EndpointUrl:
-    """Where an OpenAI-compatible server is. Its representation holds no secret."""
+    """The address of an OpenAI-compatible server. Its representation holds no secret."""
 
     base: str = field(repr=False)
     """Without a user, a password or a trailing slash."""
@@ -47,7 +47,7 @@ class EndpointUrl:
         return "OPENAI_API_KEY" if self.official else "SWEETRL_API_KEY"
 
     def key(self) -> str | None:
-        """The key from the environment; None where there is none and none may be needed."""
+        """The key from the environment; None if there is none and none is required."""
         key = os.environ.get(self.key_variable, "").strip()
         if not key and self.official:
             raise UsageError(f"OpenAI's service needs a key: set {self.key_variable} in the environment")
@@ -77,13 +77,13 @@ class EndpointUrl:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model that a person asked for."""
+    """A model as named on the command line."""
 
     kind: str
     """One of `KINDS`, or `shipped`."""
     model: str
     url: EndpointUrl | None = None
-    """Of `openai` models."""
+    """The address of an `openai` model."""
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ class ModelSpec:
 
 
 def parse_spec(text: str) -> ModelSpec:
-    """Read a specification; a wrong one is a `UsageError` that says what was meant."""
+    """Read a specification; a wrong one is a `UsageError` with a suggestion."""
     if not text.isprintable():
         raise UsageError("the name of a model holds characters that cannot be printed")
     if text.strip() in shipped.NAMES:
@@ -132,9 +132,9 @@ def _split_address(rest: str) -> tuple[str, str, str]:
 
 
 def _no_scheme(rest: str) -> str:
-    """What is wrong with an address without `http://`, or without its `@`; no password and no query is repeated.
+    """The error for an address without `http://`, or without its `@`; no password and no query is repeated.
 
-    Taken for the name of a model it would send prompts and references to OpenAI's service.
+    If it were taken for the name of a model, prompts and references would go to OpenAI's service.
     """
     model, at, host = rest.partition("@")
     if not at or "//" in model:

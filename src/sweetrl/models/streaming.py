@@ -3,8 +3,8 @@
     with heard_by(show):                              # called with all of the text so far
         await model.complete(messages, n=1, ...)      # the completion is the same as without
 
-Whoever waits for the reply may sit far above the model, behind an agent or a collaborator that knows nothing of
-this; so the listener is a variable of the context and not an argument of everyone in between.
+The caller that waits for the reply may be far above the model, behind an agent or a collaborator that knows nothing
+of this; so the listener is a context variable and not an argument of every function in between.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ Hear = Callable[[str], None]
 _listener: ContextVar[Hear | None] = ContextVar("listener", default=None)
 
 ASKED_FOR = {"stream": True, "stream_options": {"include_usage": True}}
-"""What a request says in addition, so that its reply comes in pieces."""
+"""Additional fields of a request whose reply is to be streamed."""
 
 
 @contextmanager
 def heard_by(hear: Hear) -> Iterator[None]:
-    """Everything that models say in this context, piece by piece. A reply that is tried again starts anew."""
+    """Call `hear` with each piece of the replies of models in this block. A retried reply starts again."""
     token = _listener.set(hear)
     try:
         yield
@@ -34,12 +34,12 @@ def heard_by(hear: Hear) -> Iterator[None]:
 
 
 def listener() -> Hear | None:
-    """Who listens here, if anybody does."""
+    """The listener of this context, if there is one."""
     return _listener.get()
 
 
 class Delta(Struct):
-    """What a piece adds to the reply."""
+    """The addition of a piece to the reply."""
 
     content: str | None = None
     refusal: str | None = None
@@ -106,7 +106,7 @@ class Stream:
             self._finish = choice.finish_reason or self._finish
 
     def whole(self) -> bytes:
-        """The reply as it would have come in one piece; without choices if the stream broke off."""
+        """The whole reply in its unstreamed form; without choices if the stream broke off."""
         self.feed(b"\n")
         said = {"message": {"content": self._text}, "finish_reason": self._finish}
         choices = [said] if self._finish else []

@@ -1,7 +1,7 @@
-"""Pairs of dialogues on one task, made from what a scorer thought of them.
+"""Pairs of dialogues on one task, by the rewards that the scorer gave them.
 
-A dialogue that failed, or that nobody scored, says nothing about the agent and is in no pair: no words of an agent
-make a dialogue fail, and nothing else is left out, however long or strange. The pairs and their order depend on the
+A dialogue that failed or has no score reveals nothing about the agent and is in no pair: no words of an agent make a
+dialogue fail. Nothing else is left out, however long or strange. The pairs and their order depend on the
 episodes alone, not on the order of the files.
 """
 
@@ -13,7 +13,7 @@ from sweetrl.errors import DataError
 from sweetrl.types import Ending, Episode, EpisodePair, Verdict, digest
 
 PAPER_MARGIN = 0.1
-"""By how much the similarity of two designs must differ (paper, section 5)."""
+"""How much the similarity of two designs must differ (paper, section 5)."""
 
 _ROUNDING = 1e-9
 """0.4 - 0.3 is a little more than 0.1 in floating point, and is not meant to be."""

@@ -1,4 +1,4 @@
-"""Pairs of single turns, made from what a critic thought of their candidates (paper, section 4.2)."""
+"""Pairs of single turns, by the advantages that a critic gave their candidates (paper, section 4.2)."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence

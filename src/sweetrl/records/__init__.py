@@ -1,6 +1,6 @@
 """Record files: JSON lines that survive crashes, and refuse to be mixed.
 
-Reading streams and names file, line and field in every complaint. Writing appends one whole record per
+Reading streams and names file, line and field in every error. Writing appends one whole record per
 `write`, so that a crash can at worst tear the last line, which the next run detects and removes. Each file
 `verdicts.jsonl` has a run card `verdicts.run.json` beside it: the configuration it belongs to, written before
 the first record, and its provenance, completed after the last.
@@ -11,6 +11,7 @@ from sweetrl.records.files import (
     fingerprint,
     getting_its_name,
     make_folder,
+    record_lines,
     refuse_existing,
     unreadable,
     unwritable,
@@ -51,6 +52,7 @@ __all__ = [
     "read_json",
     "read_lines",
     "read_records",
+    "record_lines",
     "refuse_existing",
     "shard_path",
     "unreadable",

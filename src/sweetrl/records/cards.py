@@ -1,4 +1,4 @@
-"""Run cards: which run a record file belongs to, and how it came about."""
+"""Run cards: which run a record file belongs to, and how it was made."""
 
 import platform
 import time
@@ -14,7 +14,7 @@ from sweetrl.records.shards import Shard
 
 
 class RunCard(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which run a record file belongs to, and how it came about."""
+    """Which run a record file belongs to, and how it was made."""
 
     schema: Literal["run/1"] = "run/1"
     command: str
@@ -22,16 +22,16 @@ class RunCard(Struct, kw_only=True, forbid_unknown_fields=True):
     config: dict[str, Any]
     """Everything that shapes a record; a resumed run must have the same."""
     source: str | UnsetType = UNSET
-    """Where the tasks came from, as the command was told; the same tasks may come from elsewhere."""
+    """Where the tasks came from, as given to the command; the same tasks may come from elsewhere."""
     versions: dict[str, str]
     started: str
     finished: str | None = None
     """None while the run is incomplete."""
     records: int | None = None
     sha256: str | None = None
-    """Of the record file; None until every record is in, those of failures included."""
+    """Hash of the record file; None until every record is in, those of failures included."""
     shard: Shard | UnsetType = UNSET
-    """Which part of the run the file holds; left out where it holds all."""
+    """The part of the run that the file holds; left out if it holds all."""
 
 
 def card_path(path: Path) -> Path:
@@ -57,7 +57,7 @@ def unfinish(path: Path, card: RunCard) -> None:
 
 
 def installed_versions() -> dict[str, str]:
-    """What a result may depend on."""
+    """Versions of the packages that a result may depend on."""
     return {
         "sweetrl": metadata.version("sweetrl"),
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Single files: written whole or not at all, and what to say when they cannot be read or written."""
+"""Single files: written whole or not at all, and error messages for those that cannot be read or written."""
 
 import contextlib
 import errno
@@ -32,9 +32,15 @@ def write_lines(path: Path, lines: Iterable[bytes], *, replace: bool) -> int:
     return count
 
 
+def record_lines(records: Iterable[Any]) -> Iterator[bytes]:
+    """Each record as a line of JSON, for `write_lines`."""
+    encode = msgspec.json.Encoder().encode
+    return (encode(each) + b"\n" for each in records)
+
+
 @contextlib.contextmanager
 def getting_its_name(temporary: Path, path: Path) -> Iterator[None]:
-    """What the block writes to `temporary` is called `path` at its end; if it fails, what was there stays."""
+    """Rename `temporary` to `path` at the end of the block; if the block fails, the old file stays."""
     try:
         yield
         temporary.replace(path)
@@ -90,7 +96,7 @@ def unreadable(path: Path, error: OSError) -> DataError:
 
 
 def _nearest(path: Path) -> str:
-    """What may have been meant by the path of a file that is not there."""
+    """A suggestion for the path of a file that is not there."""
     if not path.parent.is_dir():
         return f"there is no folder {path.parent} either"
     close = get_close_matches(path.name, [each.name for each in path.parent.iterdir()], n=1, cutoff=0.8)

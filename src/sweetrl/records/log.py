@@ -46,12 +46,12 @@ class RecordLog(Generic[Record]):
         self._size = os.fstat(descriptor).st_size
         self._encoder = msgspec.json.Encoder()
         self.repaired: str | None = None
-        """What was mended when the file was opened, for the user to know."""
+        """A message for the user about repairs when the file was opened."""
 
     def has(self, identity: str, mark: str = "") -> bool:
-        """Whether the record is there already.
+        """Whether the record is in the file already.
 
-        `mark` is a digest of what the record was made from, where `open_log` was told how to tell: a record
+        `mark` is a digest of what the record was made from, if `open_log` got a function for it: a record
         made from something else is a conflict, not a hit.
         """
         if identity not in self._ids:
@@ -150,7 +150,7 @@ def open_log(
     mark: Callable[[Record], str] = lambda _: "",
     part: Part = ALL,
 ) -> RecordLog[Record]:
-    """Open a record file to write it, or to go on where an earlier run stopped.
+    """Open a record file to write it, or to resume an earlier run.
 
     With the `part` of a shard, that is the file of the shard, beside `path`. Takes the file's lock, checks that it
     belongs to the same configuration, removes a torn last line and the records that are not `settled` (failures of

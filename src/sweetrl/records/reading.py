@@ -30,7 +30,7 @@ _FOREIGN = {
     b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
 }
-"""What files of other kinds begin with, and what to say of them."""
+"""The first bytes of files of other kinds, and the error message for each."""
 
 _NUMBER = re.compile(rb"[:\[,]\s*-?(?:NaN|Infinity)\b")
 """As Python's own `json` writes numbers that JSON does not have."""
@@ -81,7 +81,7 @@ class LineDecoder(Generic[T]):
 
 
 def _not_json(line: bytes, error: Exception) -> str:
-    """What to say of a line that cannot be read at all."""
+    """The error message for a line that cannot be read at all."""
     why = ""
     if line.strip() in (b"{", b"["):
         why = " (each record must be one line)"
@@ -104,13 +104,13 @@ def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
 
 
 class _Schema(Struct):
-    """The one field that every record of ours has in common."""
+    """The field that all our records share."""
 
     schema: str | None = None
 
 
 def _wrong_schema(record_type: object, line: bytes) -> str | None:
-    """What to say of a line that carries another schema than `record_type`; None if that is not its fault."""
+    """The error message for a line with another schema than `record_type`; None if its schema is right."""
     wanted = _schema_of(record_type)
     try:
         found = msgspec.json.decode(line, type=_Schema).schema
@@ -120,7 +120,7 @@ def _wrong_schema(record_type: object, line: bytes) -> str | None:
 
 
 def wrong_schema(found: str, wanted: str) -> str:
-    """What to say of a record of another schema than `wanted`."""
+    """The error message for a record of another schema than `wanted`."""
     if found.partition("/")[0] == wanted.partition("/")[0]:
         return f"written by another version of sweetrl: schema {found}, this one reads {wanted}; make it anew"
     return f"a record of schema {found}, where {wanted} was expected; is it the right file?"
@@ -133,7 +133,7 @@ def _schema_of(record_type: object) -> str | None:
 
 
 def read_json(path: Path, expected: type[T], what: str) -> T:
-    """The one JSON value in a file of ours; a complaint says that it is not `what`."""
+    """The one JSON value in a file of ours; the error message calls it `what`."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=expected)
     except OSError as error:

@@ -16,7 +16,7 @@ from sweetrl.errors import UsageError
 
 
 class Shard(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of a run a file holds."""
+    """The part of a run that a file holds."""
 
     index: int
     """Counted from 1."""
@@ -39,10 +39,10 @@ class Part:
     """The records that a command makes: all, or those of a shard."""
 
     total: int
-    """How many they are."""
+    """The number of its records."""
     shard: Shard | None = None
     ids: Sequence[str] = ()
-    """Those of a shard, in the order of the input."""
+    """Ids of the records of a shard, in the order of the input."""
 
     def file(self, path: Path) -> Path:
         """Where they are written, given the file of all."""

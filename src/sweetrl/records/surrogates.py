@@ -20,7 +20,7 @@ _ESCAPE = re.compile(
 
 
 def without_surrogates(value: Any) -> Any:
-    """The same plain value with U+FFFD in place of every lone surrogate; two halves that meet are joined."""
+    """A copy of a plain value with U+FFFD for every lone surrogate; two halves that meet are joined."""
     if isinstance(value, str):
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, dict):

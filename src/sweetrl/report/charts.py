@@ -59,7 +59,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 
 @dataclass(frozen=True)
 class Row:
-    """A label with a figure for each panel, or None where there is none."""
+    """A label with a value for each panel; None where a value is missing."""
 
     label: str
     colour: int
@@ -183,7 +183,7 @@ def _difference(name: str, figure: Estimate, measure: Measure, scale: Scale, row
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where a line plot puts its values."""
+    """Maps the values of a line plot to places."""
 
     x: Scale
     y: Scale
@@ -278,7 +278,7 @@ _MARKS = (
     "M0 -4.6L4.6 3.6H-4.6Z",
     "M0 -5L5 0L0 5L-5 0Z",
 )
-"""Disc, square, triangle, diamond: colour is not all that tells the series apart."""
+"""Disc, square, triangle, diamond: series differ in more than colour."""
 
 
 def _mark(point: Point, series: Series, frame: _Frame, figure: Figure, number: int) -> Markup:

@@ -31,7 +31,7 @@ from sweetrl.report.scales import estimate_of
 from sweetrl.types import Episode, Metric, TurnCredit
 
 ALL_PAIRS = 5
-"""Of more runs than this, each is compared with the first one only."""
+"""Up to this many runs are all compared with each other; of more, each is compared with the first only."""
 
 
 def compose(
@@ -46,7 +46,7 @@ def compose(
     seed: int = 0,
     unseen: bool = False,
 ) -> ReportContents:
-    """What there is to say about `runs`, with the dialogues on `examples` tasks of each scorer; with 0 there are none.
+    """The report about `runs`, with the dialogues on `examples` tasks of each scorer; with 0 there are none.
 
     `unseen`: the tasks are known not to have been trained on.
     """
@@ -124,7 +124,7 @@ def method_of(run: Run) -> Method:
 
 
 def _named(metric: Metric, scorer: str) -> Metric:
-    """What the reward is depends on who gave it."""
+    """The metric, with the name that its scorer uses for the reward."""
     if metric.name != "reward":
         return metric
     return msgspec.structs.replace(metric, name=reward_measure(scorer).name)

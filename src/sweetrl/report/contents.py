@@ -1,4 +1,4 @@
-"""What a report shows, and nothing about how: plain data that callers fill and `render` turns into a page.
+"""The content of a report, without its presentation: plain data that callers fill and `render` turns into a page.
 
 Every string may come from a model and is shown as text, never as markup. Sections without contents are left
 out of the page.
@@ -18,7 +18,7 @@ class Measure:
     """The `name` of its metrics."""
     label: str
     percent: bool = True
-    """Whether the values are shares, to be shown in per cent."""
+    """Whether the values are shares, shown as percentages."""
     meaning: str = ""
     """One sentence for the reader."""
 
@@ -38,11 +38,11 @@ MEASURES = (
     Measure("excused_replies", "no reply", meaning="Messages whose words made a reply impossible."),
     Measure("leaking_dialogues", "leaks", meaning="Dialogues in which the collaborator gave code away."),
 )
-"""What sweetrl measures; a domain may call its reward otherwise."""
+"""Metrics of sweetrl; a domain may call its reward otherwise."""
 
 
 def unknown_measure(name: str) -> Measure:
-    """How metrics of other names are shown: as plain numbers."""
+    """Metrics of other names: shown as plain numbers."""
     return Measure(name, name.replace("_", " "), percent=False)
 
 
@@ -64,15 +64,15 @@ class Method:
     name: str
     """Unique within the report; comparisons and examples refer to it."""
     label: str = ""
-    """What the reader sees; the name if empty."""
+    """The displayed name; `name` if empty."""
     scorer: str = ""
     """Only methods of one scorer are put side by side."""
     metrics: tuple[Metric, ...] = ()
     dialogues: int = 0
     tasks: Mapping[str, TaskScore] = field(default_factory=dict)
-    """By id."""
+    """Scores by task id."""
     requests: Mapping[str, str] = field(default_factory=dict)
-    """What the tasks ask for, by id."""
+    """The requests of the tasks, by id."""
     unscored: int = 0
     """Dialogues that could not be judged, for reasons that are not theirs. Not zeros."""
     with_failures: Mapping[str, float] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Method:
 
     @property
     def title(self) -> str:
-        """What the reader sees."""
+        """The displayed name."""
         return self.label or self.name
 
 
@@ -107,7 +107,7 @@ class Training:
 
     label: str
     curves: Mapping[str, tuple[tuple[float, float], ...]]
-    """By metric: (step, value), in order."""
+    """The points of each metric: (step, value), in order."""
     facts: tuple[tuple[str, str], ...] = ()
     """A few settings, shown beside the curves."""
 
@@ -119,7 +119,7 @@ class Pictures:
     reference: bytes | None = None
     answer: bytes | None = None
     drafts: Mapping[str, bytes] = field(default_factory=dict)
-    """By the content hash that replies refer to."""
+    """Pictures of drafts, by the content hash that replies refer to."""
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,9 @@ class Example:
     episode: Episode
     verdict: Verdict | None = None
     credit: tuple[TurnCredit, ...] = ()
-    """What a critic thinks of its turns."""
+    """A critic's credit for its turns."""
     reference: str | None = None
-    """What was wanted: code or HTML, shown as source."""
+    """The reference: code or HTML, shown as source."""
     pictures: Pictures = Pictures()
 
 
@@ -144,9 +144,9 @@ class Duel:
     failure: Example
     success: Example
     tasks: int
-    """How many tasks go like this one."""
+    """How many tasks have the same result."""
     reversed: int
-    """How many go the other way."""
+    """How many have the opposite one."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Figure:
     series: tuple[Series, ...]
     caption: str = ""
     percent: bool = False
-    """Whether y is a share, to be shown in per cent."""
+    """Whether y is a share, shown as a percentage."""
     log_x: bool = False
 
 
@@ -196,7 +196,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Provenance:
-    """How one file or result came about."""
+    """How one file or result was made."""
 
     title: str
     facts: tuple[tuple[str, str], ...] = ()
@@ -213,7 +213,7 @@ class ReportContents:
     headline: str = ""
     """The result in one sentence, which the page opens with; the title if empty."""
     task: str = ""
-    """What agents do in these tasks, in one sentence."""
+    """The agents' job in these tasks, in one sentence."""
     summary: str = ""
     """A few sentences; an empty line starts a new paragraph."""
     duel: Duel | None = None
@@ -223,7 +223,7 @@ class ReportContents:
     figures: tuple[Figure, ...] = ()
     trainings: tuple[Training, ...] = ()
     examples: tuple[Example, ...] = ()
-    """Those of one task next to each other."""
+    """Examples on one task are next to each other."""
     transcripts: tuple[Example, ...] = ()
     """Dialogues that the list of tasks opens, shown in short."""
     left_out: int = 0

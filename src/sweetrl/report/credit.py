@@ -22,7 +22,7 @@ SHOWN = 0.0005
 def credit_key(
     credited: Sequence[TurnCredit], *, whose: str = "its dialogue", shaded: bool = False
 ) -> Markup | None:
-    """What the bars beside the turns mean, up to the strongest turn of `whose`; None where there are none.
+    """The legend of the bars beside the turns, up to the strongest turn of `whose`; None if there are no bars.
 
     `shaded` explains the ground of words, too.
     """
@@ -61,7 +61,7 @@ class CreditScale:
 
     @property
     def largest(self) -> float:
-        """What the longest bar stands for."""
+        """The value of the longest bar."""
         return max(abs(self.low), abs(self.high))
 
     def remark(self, advantage: float) -> str:
@@ -94,7 +94,7 @@ def credit_bar(credit: TurnCredit | None, scale: CreditScale) -> Markup | None:
 
 
 def token_credit(tokens: Sequence[TokenCredit], output: str) -> Markup:
-    """The words of an output on a ground that says what each contributed.
+    """The words of an output, coloured by the contribution of each.
 
     What the model emitted to end its turn is no word: it is one sign, however the model writes it.
     """

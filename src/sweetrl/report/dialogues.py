@@ -1,4 +1,4 @@
-"""The section of example dialogues: what was said, what it earned, and which turn a critic thinks earned it."""
+"""The section of example dialogues: messages, results, and the turn that a critic considers decisive."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from sweetrl.types import Check, Failure, Outcome, Reply, TokenCredit, Turn, Tur
 TURNS = 30
 """Turns of a dialogue that are shown."""
 DIALOGUE_CHARACTERS = 400_000
-"""How much HTML the agent's part of a dialogue may take, about."""
+"""Approximate limit on the HTML of the agent's part of a dialogue."""
 CHECKS = 40
 REQUEST_CHARACTERS = 2000
 BRIEF_CHARACTERS = 1500
-"""Of one message in short."""
+"""Characters shown of one message in a brief transcript."""
 
 _MARKS = {
     Outcome.PASSED: "✓",
@@ -35,10 +35,10 @@ _MARKS = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What all dialogues of a page share."""
+    """Data that all dialogues of a page share."""
 
     titles: Mapping[str, str]
-    """Of methods, by name."""
+    """The titles of methods, by name."""
     colours: Mapping[str, int]
     budget: PictureBudget
 
@@ -52,7 +52,7 @@ class Setting:
         )
 
     def title(self, example: Example) -> str:
-        """What the method of an example is called."""
+        """The displayed name of an example's method."""
         return self.titles.get(example.method, example.method)
 
     def swatch(self, example: Example) -> Markup:
@@ -78,7 +78,7 @@ def dialogues(contents: ReportContents, setting: Setting) -> Markup:
 
 
 def anchor(number: int) -> str:
-    """Where the examples of the task of a number are."""
+    """The anchor of the examples of a task, by its number."""
     return f"example-{number}"
 
 
@@ -95,7 +95,7 @@ def _task(number: int, task: str, examples: Sequence[Example], setting: Setting)
 
 
 def task_request(examples: Sequence[Example]) -> Markup:
-    """What the agents were asked for and, folded away, what was wanted."""
+    """The request of the task and, folded away, the wanted result."""
     reference = next((each.reference for each in examples if each.reference), None)
     asked = message(examples[0].episode.request, limit=REQUEST_CHARACTERS)
     return join(
@@ -143,7 +143,7 @@ def dialogue(example: Example, setting: Setting, *, opened: bool = False) -> Mar
 
 
 def brief(example: Example, setting: Setting) -> Markup:
-    """A dialogue in short: what both sides said and nothing else."""
+    """A short form of a dialogue: the messages of both sides and nothing else."""
     return element(
         "details",
         _heading(example, setting),
@@ -176,12 +176,12 @@ def _short(content: str) -> Markup:
 
 
 def labels_of(verdict: Verdict | None) -> Labels:
-    """What the domain of a verdict calls things."""
+    """The words that the domain of a verdict uses."""
     return labels_of_scorer("" if verdict is None else verdict.scorer)
 
 
 def _turns(example: Example, setting: Setting) -> Iterator[Markup]:
-    """What both sides said, as far as there is room for it."""
+    """The messages of both sides, up to a limit on their size."""
     credit, scale = {each.turn: each for each in example.credit}, CreditScale.of(example.credit)
     turns, room = example.episode.turns, DIALOGUE_CHARACTERS
     for number, turn in enumerate(turns):
@@ -214,7 +214,7 @@ def _heading(example: Example, setting: Setting) -> Markup:
 
 
 def outcome(verdict: Verdict | None) -> Markup:
-    """Success, or the reward, or that there is none."""
+    """Success, the reward, or a note that there is none."""
     if verdict is None:
         return element("span", "not scored", class_="outcome unscored")
     if verdict.reward is None:
@@ -236,7 +236,7 @@ def agent_turn(
     who: str = "agent",
     **attributes: str | int,
 ) -> Markup:
-    """What the agent said at a turn, with its advantage; `more` follows in the same bubble.
+    """The agent's message at a turn, with its advantage; `more` follows in the same bubble.
 
     `shaded` prose has what each word contributed; otherwise, and for code, that is folded away.
     """
@@ -266,7 +266,7 @@ def _shading(tokens: Sequence[TokenCredit], output: str, *, in_place: bool) -> M
 
 
 def collaborator_reply(reply: Reply, picture: Markup | None = None, *, who: str = "collaborator") -> Markup:
-    """What the collaborator replied, with what it saw."""
+    """The collaborator's reply, with the picture it saw."""
     return element(
         "li",
         element("div", _who(who, reply.excuse and f"no reply: {reply.excuse}"), class_="who"),
@@ -281,7 +281,7 @@ def _draft(reply: Reply, number: int, example: Example, budget: PictureBudget) -
 
 
 def _who(side: str, trouble: str) -> str:
-    """Who speaks and, if the agent's words broke something, what that was."""
+    """The speaker and, if the agent's words broke something, what that was."""
     return f"{side} · {excerpt(trouble, 60)}" if trouble else side
 
 
@@ -294,7 +294,7 @@ def fold(title: str, *content: Markup | None) -> Markup:
 
 
 def verdict_details(verdict: Verdict, *, folded: bool = False) -> Markup:
-    """What a scorer says, test by test."""
+    """A scorer's verdict, test by test."""
     if verdict.failure is not None:
         return element("p", excerpt(f"Unscored: {verdict.failure}", 400), class_="warning")
     rows = [_check(check) for check in verdict.checks[:CHECKS]]
@@ -310,7 +310,7 @@ def verdict_details(verdict: Verdict, *, folded: bool = False) -> Markup:
 
 
 def verdict_summary(verdict: Verdict) -> Markup:
-    """How many tests passed, the reward, and who says so."""
+    """How many tests passed, the reward, and the scorer."""
     passed = sum(check.outcome is Outcome.PASSED for check in verdict.checks)
     counted = f"{passed} of {len(verdict.checks)} {labels_of(verdict).checks}" if verdict.checks else ""
     earned = "" if verdict.reward is None else f"reward {verdict.reward:.3f}"

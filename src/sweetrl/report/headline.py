@@ -1,4 +1,4 @@
-"""What a report opens with: its result in one sentence, and a task that one method fails and the best one solves."""
+"""The opening of a report: its result in one sentence, and a task that one method fails and the best one solves."""
 
 import random
 from collections.abc import Collection, Mapping, Sequence
@@ -10,19 +10,19 @@ from sweetrl.report.scales import estimate_of
 
 
 def by_success(scorer: str) -> bool:
-    """Whether runs are compared by success; where answers are hardly ever perfect, the reward tells more."""
+    """Whether runs are compared by success; by reward if answers are hardly ever perfect."""
     domain = domain_of_scorer(scorer)
     return domain is None or domain.by_success
 
 
 def reward_measure(scorer: str) -> Measure:
-    """What reports call the reward of a scorer, and how they write it."""
+    """The name and format of a scorer's reward in reports."""
     labels = labels_of_scorer(scorer)
     return Measure(labels.reward.replace(" ", "_"), labels.reward, labels.share, labels.meaning)
 
 
 def task_sentence(methods: Sequence[Method]) -> str:
-    """What the agents do, by the domain of the first method."""
+    """The agents' job, by the domain of the first method."""
     return labels_of_scorer(methods[0].scorer).task if methods else ""
 
 
@@ -32,7 +32,7 @@ def task_sentence(methods: Sequence[Method]) -> str:
 def headline(
     methods: Sequence[Method], comparisons: Sequence[Comparison] = (), *, unseen: bool = False
 ) -> str:
-    """What the best method reaches, the next best and the first; empty where nothing was scored.
+    """The results of the best method, the next best and the first; empty if nothing was scored.
 
     `unseen`: the tasks are known not to have been trained on.
     """
@@ -82,7 +82,7 @@ def _what(method: Method, measure: Measure, *, unseen: bool) -> str:
 
 
 def _too_close(ranked: Sequence[tuple[Method, float]], comparisons: Sequence[Comparison]) -> bool:
-    """Whether the interval of the difference between the two best holds zero."""
+    """Whether the interval of the difference between the two best contains zero."""
     names = {method.name for method, _ in ranked[:2]}
     return any(
         {each.first, each.second} == names and found.low <= 0 <= found.high
@@ -97,7 +97,7 @@ def _too_close(ranked: Sequence[tuple[Method, float]], comparisons: Sequence[Com
 
 
 def value_of(score: TaskScore | None, *, by_success: bool) -> float | None:
-    """What a task is compared by: the share of successes, or the mean reward where success says nothing."""
+    """The value by which a task is compared: the share of successes, or the mean reward if success tells nothing."""
     if score is None or not score.attempts:
         return None
     # As many digits as the list shows: what looks equal is equal.
@@ -113,7 +113,7 @@ def duel_methods(methods: Sequence[Method]) -> tuple[Method, Method] | None:
 
 
 def gaps(worse: Method, better: Method) -> dict[str, float]:
-    """By how much the second method is better, task by task."""
+    """How much better the second method is, task by task."""
     kind = by_success(worse.scorer)
     values = (
         (task, value_of(worse.tasks[task], by_success=kind), value_of(better.tasks[task], by_success=kind))

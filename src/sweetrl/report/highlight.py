@@ -32,7 +32,7 @@ _LOOKS_LIKE_HTML = re.compile(
 
 
 def language_of(code: str) -> Language:
-    """What a piece of code is written in, by its look."""
+    """The language of a piece of code, by its look."""
     return "html" if _LOOKS_LIKE_HTML.search(code) else "python"
 
 

@@ -10,7 +10,7 @@ from sweetrl.report.markup import CUT, Markup, cut, element, join
 FOLDED_LINES = 30
 """Longer code is folded away."""
 FOLDED_PAGE_LINES = 8
-"""Of a page, the picture says more."""
+"""Longer pages are folded away: the picture says more."""
 
 _FENCE = re.compile(r"```[ \t]*(?P<label>[\w+-]*)[^\n]*\n(?P<code>(?s:.*?))(?:\n[ \t]*```|\Z)")
 _PAGE = re.compile(r"(?:<!doctype\s[^<>]{0,200}>\s*)?<html\b(?s:.*</html\s*>|.*)", re.IGNORECASE)

@@ -11,7 +11,7 @@ from sweetrl.report.markup import Markup, element, excerpt, join
 
 
 def opening(contents: ReportContents, setting: Setting) -> Markup:
-    """Both dialogues, open, with the credit of every turn."""
+    """Both dialogues, unfolded, with the credit of every turn."""
     duel = contents.duel
     if duel is None:
         return Markup()

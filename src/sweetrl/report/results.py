@@ -38,9 +38,9 @@ _MONITORED = {
     },
     "held-out loss": {"held_out_loss": ""},
 }
-"""What is measured at a few moments of a run: the lines of each plot, by metric, and what they are called."""
+"""Metrics measured repeatedly during a run: the lines of each plot, by metric, and their names."""
 BINS = 120
-"""A curve has at most so many points: the means of as many stretches."""
+"""The most points of a curve; a longer one is averaged over this many stretches."""
 
 
 # ---------------------------------------------------------------- results
@@ -87,7 +87,7 @@ def _group(contents: ReportContents, scorer: str, members: Sequence[tuple[int, M
 
 
 def _varies(members: Sequence[tuple[int, Method]], measure: Measure) -> bool:
-    """Whether there is something to see: bars of one length tell less than the table."""
+    """Whether a chart adds anything: bars of equal length tell less than the table."""
     values = {
         None if found is None else found.value for _, each in members if (found := figure(each, measure))
     }
@@ -298,7 +298,7 @@ def _monitored(training: Training) -> Iterator[Figure]:
 
 
 def _changes(points: Sequence[tuple[float, float]]) -> bool:
-    """Whether there is anything to draw: a constant says nothing; a single point is a result."""
+    """Whether there is anything to draw: a constant is uninformative; a single point is a result."""
     return len(points) == 1 or len({value for _, value in points}) > 1
 
 

@@ -9,7 +9,7 @@ from sweetrl.types import Episode, Metric, Task, TurnCredit, Verdict
 
 @dataclass(frozen=True)
 class Run:
-    """A scored run. Its records are read several times and never all held: files may stand behind them."""
+    """A scored run. Its records are read several times and never all in memory: they may be in files."""
 
     name: str
     episodes: Iterable[Episode]
@@ -17,9 +17,9 @@ class Run:
     credit: Iterable[TurnCredit] = ()
     label: str = ""
     metrics: tuple[Metric, ...] = ()
-    """Metrics that cannot be told from the records alone."""
+    """Metrics that cannot be computed from the records alone."""
     tasks: Mapping[str, Task] = field(default_factory=dict)
-    """Where they are known, examples show what was wanted."""
+    """With known tasks, examples show the wanted result."""
     turn_limit: int = TURN_LIMIT
     """How often the agent could speak at most."""
     picture: Callable[[str], bytes | None] = lambda _: None

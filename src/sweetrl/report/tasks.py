@@ -28,7 +28,7 @@ def tasks(contents: ReportContents, setting: Setting) -> Markup:
 
 
 def _opened(contents: ReportContents, setting: Setting) -> dict[str, Markup]:
-    """What the rows open: the dialogues on a task in short, and the way to those that are shown in full."""
+    """The content of each opened row: short dialogues on a task, and links to those that are shown in full."""
 
     def task(example: Example) -> str:
         return example.episode.task_id
@@ -177,7 +177,7 @@ class _Tasks:
         )
 
     def _score(self, colour: int, method: Method, task: str) -> Markup:
-        """A method's score; who it is, is told by the head of the list, or beside it where there is no room for one."""
+        """A method's score. The list's heading names the method, or the cell itself on narrow screens."""
         who = element("span", swatch(colour), f"{excerpt(method.title, 40)} ", class_="whose")
         return element("span", who, *self._score_text(method.tasks.get(task)), class_="score")
 

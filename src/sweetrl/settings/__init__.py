@@ -3,22 +3,19 @@
 from sweetrl.settings.reading import load_experiment, load_recipe, load_study
 from sweetrl.settings.recipes import (
     CandidateSettings,
-    EstimateSettings,
     EvaluationSettings,
     ExecutionSettings,
     Recipe,
     ServerSettings,
     TaskFiles,
 )
-from sweetrl.settings.schema import Record, Section, Setting, recorded, settings_fields
+from sweetrl.settings.schema import Section, recorded, settings_fields
 from sweetrl.settings.stages import (
     AgentSettings,
     BudgetSettings,
     CollaboratorSettings,
     CreditSettings,
-    CriticChoice,
     DialogueSettings,
-    DrawSettings,
     PairSettings,
     PlayerSettings,
     PlaySettings,
@@ -30,10 +27,9 @@ from sweetrl.settings.stages import (
     ScoringSettings,
     SeededTurnPairSettings,
     ShardSettings,
-    TurnPairSettings,
     ValueSettings,
 )
-from sweetrl.settings.studies import BestOfSettings, Study, StudyCritic, StudyMethod
+from sweetrl.settings.studies import Study, StudyCritic, StudyMethod
 from sweetrl.settings.training import (
     CriticNumbers,
     CriticSettings,
@@ -44,17 +40,13 @@ from sweetrl.settings.training import (
 
 __all__ = [
     "AgentSettings",
-    "BestOfSettings",
     "BudgetSettings",
     "CandidateSettings",
     "CollaboratorSettings",
     "CreditSettings",
-    "CriticChoice",
     "CriticNumbers",
     "CriticSettings",
     "DialogueSettings",
-    "DrawSettings",
-    "EstimateSettings",
     "EvaluationSettings",
     "ExecutionSettings",
     "PairSettings",
@@ -62,7 +54,6 @@ __all__ = [
     "PlayerSettings",
     "RankSettings",
     "Recipe",
-    "Record",
     "RolloutSettings",
     "SamplingSettings",
     "SandboxSettings",
@@ -71,7 +62,6 @@ __all__ = [
     "Section",
     "SeededTurnPairSettings",
     "ServerSettings",
-    "Setting",
     "ShardSettings",
     "Study",
     "StudyCritic",
@@ -80,7 +70,6 @@ __all__ = [
     "TrainNumbers",
     "TrainRunSettings",
     "TrainSettings",
-    "TurnPairSettings",
     "ValueSettings",
     "load_experiment",
     "load_recipe",

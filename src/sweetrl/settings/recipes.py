@@ -1,4 +1,4 @@
-"""What a recipe says: one experiment, section by section."""
+"""The fields of a recipe: one experiment, section by section."""
 
 from typing import Literal
 
@@ -24,7 +24,7 @@ from sweetrl.settings.training import CriticSettings, TrainSettings
 
 
 class TaskFiles(Section, frozen=True, kw_only=True):
-    """Where tasks come from, as `--tasks` takes them."""
+    """Sources of tasks, as `--tasks` takes them."""
 
     train: Name
     test: Name | None = None
@@ -47,9 +47,9 @@ class CandidateSettings(RankedDrawSettings, frozen=True, kw_only=True):
     judge_rounds: JudgeRounds = None
     precision: CriticPrecision = None
     critic_at: Name | None = None
-    """Where vLLM serves the critic that the recipe trains, to rank through it: openai:MODEL@URL."""
+    """The vLLM server of the critic that the recipe trains, to rank through it: openai:MODEL@URL."""
     reference_at: Name | None = None
-    """Where it serves the model that the critic's training began with."""
+    """The server of the model that the critic's training began with."""
 
     def __post_init__(self) -> None:
         if (self.critic_at is None) != (self.reference_at is None):
@@ -64,7 +64,7 @@ class EvaluationSettings(Section, frozen=True, kw_only=True):
     """How the policy is evaluated."""
 
     agent: Name | None = None
-    """Where the policy is served; without it, it runs in the command's process."""
+    """The server of the policy; without it, it runs in the command's process."""
     attempts: Positive = 1
     single_turn: bool = False
     """Without a dialogue: the first message is the answer."""
@@ -85,29 +85,29 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     timeout: Positive = 1800
     """Seconds that it may take to become ready."""
     keep: bool = False
-    """Start it once and keep it until the run ends, not anew for each of its stages."""
+    """Start it once and keep it until the run ends, instead of restarting it for each stage."""
     adapters: dict[Name, Name] = msgspec.field(default_factory=dict)
     """LoRA adapters by the names that vLLM offers them under; each is loaded once its folder is complete."""
 
 
 class EstimateSettings(Section, frozen=True, kw_only=True):
-    """What `--dry-run` assumes."""
+    """Assumptions of `--dry-run`."""
 
     turns: Rate = 6.0
-    """Of a dialogue."""
+    """Turns of a dialogue."""
     output_tokens: Positive = 120
-    """Of one turn of the agent."""
+    """Tokens of one turn of the agent."""
     reply_tokens: Positive = 60
     prompt_tokens: Positive = 500
-    """Of the prompt and the request."""
+    """Tokens of the prompt and the request."""
     parameters: Rate | None = None
-    """Of the model that is trained."""
+    """Parameters of the model that is trained."""
     gpu: Name | None = None
     """The GPUs of the run, such as `h100-80gb`: their memory is checked against a simulated training step."""
     gpu_tflops: Rate | None = None
-    """What one GPU sustains, in 10^12 floating-point operations a second; without it, what is usual for `gpu`."""
+    """Throughput of one GPU in 10^12 floating-point operations a second; if not given, the usual value for `gpu`."""
     model: dict[str, str | int | float | bool] | None = None
-    """What config.json of the model that is trained says, where the model is not on this machine."""
+    """config.json of the model to train, if the model is not on this machine."""
 
 
 ShardedCommand = Literal["candidates", "evaluate", "rank", "rollout", "score", "values"]
@@ -115,7 +115,7 @@ ShardedCommand = Literal["candidates", "evaluate", "rank", "rollout", "score", "
 
 
 class ExecutionSettings(Section, frozen=True, kw_only=True):
-    """Where stages run; changes no record."""
+    """The place where stages run; changes no record."""
 
     executor: Literal["local", "ray"] = "local"
     """This machine, or the Ray cluster that it is a part of."""
@@ -129,13 +129,13 @@ class Recipe(ExecutionSettings, frozen=True, kw_only=True):
     output: Name
     """The folder that everything is written in."""
     algorithm: Name = "sweet"
-    """How the policy is trained, as `sweetrl train` calls it; `none` evaluates the agent as it is."""
+    """The training algorithm, as `sweetrl train` calls it; `none` evaluates the agent as it is."""
     domain: Name = "backend"
-    """What the tasks are about."""
+    """The domain of the tasks."""
     seed: int = 0
     tasks: TaskFiles
     episodes: Name | None = None
-    """Dialogues that were held already, ours or published; they are scored, not held again."""
+    """Existing dialogues, ours or published; they are scored, and no new ones are rolled out."""
     agent: AgentSettings
     collaborator: CollaboratorSettings
     rollout: RolloutSettings = RolloutSettings()

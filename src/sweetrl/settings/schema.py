@@ -1,11 +1,11 @@
-"""How settings describe themselves: each field once, for the command line, recipes, run cards and docs.
+"""Descriptions of settings: each field once, for the command line, recipes, run cards and docs.
 
 A settings class is a msgspec struct whose fields carry a `Setting`. Sections nest: their fields become options beside
 each other, prefixed by the section's name where it is `PREFIXED` (`agent.temperature` is `--agent-temperature`).
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -28,7 +28,7 @@ class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Record(Enum):
-    """What a run card keeps of a setting."""
+    """What a run card records of a setting."""
 
     VALUE = "value"
     """The value itself."""
@@ -42,15 +42,15 @@ class Record(Enum):
 
 @dataclass(frozen=True)
 class Setting:
-    """What there is to know about a field besides its type and default."""
+    """The description of a field, beyond its type and default."""
 
     help: str
     """One sentence for `--help`."""
     record: Record = Record.VALUE
     metavar: str = ""
-    """What stands for the value in `--help`; the unit, if it has one."""
+    """The placeholder of the value in `--help`; the unit, if it has one."""
     default: str = ""
-    """What happens without it, where the default is None."""
+    """The behaviour without it, where the default is None."""
     card: str = ""
     """Its key in run cards; the field's name if empty."""
     option: str | None = None
@@ -115,14 +115,12 @@ def _fields(section: type[Section]) -> Iterator[Field]:
 def _nested(field: Field, section: str, prefix: str, *, optional: bool) -> Field:
     """A field of a nested section, as seen from outside."""
     missing = optional and field.default is NODEFAULT
-    return Field(
-        (section, *field.path),
-        (prefix + field.name).strip("_"),
-        field.type | None if missing else field.type,
-        None if missing else field.default,
-        field.setting,
-        field.low,
-        field.high,
+    return replace(
+        field,
+        path=(section, *field.path),
+        name=(prefix + field.name).strip("_"),
+        type=field.type | None if missing else field.type,
+        default=None if missing else field.default,
     )
 
 
@@ -150,7 +148,7 @@ def _built(section: type[S], values: Mapping[tuple[str, ...], Any]) -> S:
 
 
 def recorded(settings: Section) -> dict[str, Any]:
-    """What a run card keeps of the settings as they are; what is derived from them is added by the stage."""
+    """The entries of a run card for the settings as they are; the stage adds derived values."""
     kept = {}
     for field in settings_fields(type(settings)):
         value, setting = field.of(settings), field.setting

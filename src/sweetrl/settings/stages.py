@@ -74,13 +74,13 @@ class CollaboratorSettings(PlayerSettings, frozen=True, kw_only=True):
 
 
 class TurnLimitSettings(Section, frozen=True, kw_only=True):
-    """What the agent's prompt names, wherever there is an agent."""
+    """The turn limit in the agent's prompt, wherever there is an agent."""
 
     turn_limit: Annotated[Positive, Setting("The most messages that the agent may send.")] = 10
 
 
 class PlaySettings(TurnLimitSettings, frozen=True, kw_only=True):
-    """What every stage that plays dialogues takes."""
+    """Settings of every stage that plays dialogues."""
 
     concurrency: Annotated[Positive, harmless("The most dialogues that are open at a time.")] = 64
 
@@ -93,7 +93,7 @@ class RolloutSettings(PlaySettings, frozen=True, kw_only=True):
 
 
 class DialogueSettings(Section, frozen=True, kw_only=True):
-    """Who talks to whom, and how: of `rollout` and of `evaluate`."""
+    """The two sides of dialogues and their sampling: of `rollout` and of `evaluate`."""
 
     agent: Annotated[AgentSettings, PREFIXED]
     collaborator: Annotated[CollaboratorSettings | None, PREFIXED] = None
@@ -128,7 +128,7 @@ class DialogueSettings(Section, frozen=True, kw_only=True):
 
 
 class BudgetSettings(Section, frozen=True, kw_only=True):
-    """When `rollout` stops, whatever is left."""
+    """When `rollout` stops even if dialogues are left."""
 
     price_agent: Annotated[
         Name | None,
@@ -172,7 +172,7 @@ class ScorerSettings(SandboxSettings, frozen=True, kw_only=True):
 
 
 class ScoringSettings(Section, frozen=True, kw_only=True):
-    """What a dialogue earns."""
+    """The reward of a dialogue."""
 
     turn_cost: Annotated[
         Share, Setting("Taken off the reward for each turn before the answer.", Record.UNLESS_DEFAULT)
@@ -221,7 +221,7 @@ class DrawSettings(Section, frozen=True, kw_only=True):
 
 
 class SamplingSettings(TurnLimitSettings, frozen=True, kw_only=True):
-    """Whose candidates are drawn, and how many: of `candidates`."""
+    """Settings of `candidates`: whose candidates are drawn, and how many."""
 
     agent: Annotated[AgentSettings, PREFIXED]
     draw: DrawSettings = DrawSettings()
@@ -229,8 +229,8 @@ class SamplingSettings(TurnLimitSettings, frozen=True, kw_only=True):
     shard: ShardOption = None
 
 
-class CriticChoice(Section, frozen=True, kw_only=True):
-    """A critic, and how many turns it is given at a time: of `credit`."""
+class RankSettings(Section, frozen=True, kw_only=True):
+    """The critic that ranks candidates, and the options of a judge: of `rank`."""
 
     critic: Annotated[
         Name,
@@ -243,10 +243,13 @@ class CriticChoice(Section, frozen=True, kw_only=True):
     critic_prompt: CriticPrompt = None
     precision: CriticPrecision = None
     concurrency: RankConcurrency = RANK_CONCURRENCY
+    judge_prompt: JudgePrompt = None
+    judge_rounds: JudgeRounds = None
+    shard: ShardOption = None
 
 
 class CreditSettings(Section, frozen=True, kw_only=True):
-    """Who says what the turns of dialogues are worth: of `credit`."""
+    """The critic that gives credit to the turns of dialogues: of `credit`."""
 
     critic: Annotated[
         Name | None,
@@ -275,14 +278,6 @@ class CreditSettings(Section, frozen=True, kw_only=True):
     precision: CriticPrecision = None
     concurrency: RankConcurrency = RANK_CONCURRENCY
     seed: Annotated[int, derived("Seed of the folds in which a critic is learned.")] = 0
-    shard: ShardOption = None
-
-
-class RankSettings(CriticChoice, frozen=True, kw_only=True):
-    """Who ranks candidates, and how a judge among the critics does it: of `rank`."""
-
-    judge_prompt: JudgePrompt = None
-    judge_rounds: JudgeRounds = None
     shard: ShardOption = None
 
 

@@ -1,4 +1,4 @@
-"""What a study says: several methods and seeds on shared data, and the tables and figures made of them.
+"""The fields of a study: several methods and seeds on shared data, and the tables and figures made of them.
 
 A method or critic says only what is its own: `inherited` fills in the rest from the shared sections.
 """
@@ -33,14 +33,14 @@ Seed = Annotated[int, Meta(ge=0, lt=10**15)]
 
 
 class StudyTasks(Section, frozen=True, kw_only=True):
-    """Where tasks come from; `{seed}` in a source stands for a seed."""
+    """Sources of tasks; `{seed}` in a source stands for a seed."""
 
     train: Name
-    """Of each seed its own, if it has a `{seed}`."""
+    """Training tasks; with a `{seed}`, each seed has its own."""
     validation: Name | None = None
     """To choose settings on: `evaluation.on` is then `validation`."""
     test: Name
-    """The same for all seeds."""
+    """Test tasks, the same for all seeds."""
 
 
 class StudyEvaluation(Section, frozen=True, kw_only=True):
@@ -58,9 +58,9 @@ class StudyCritic(CriticNumbers, frozen=True, kw_only=True):
     use: Name | None = None
     """A critic as `sweetrl rank` takes it, which is not trained; all numbers are ignored then."""
     replays: Replays | None = None
-    """An oracle in place of a critic: the values of candidates by so many replays of each."""
+    """Makes it an oracle instead of a critic: the values of candidates, estimated by this many replays of each."""
     turns: Positive | None = None
-    """Of an oracle: only so many turns of the dialogues have values, and are learned from."""
+    """For an oracle: how many turns of the dialogues get values and are learned from."""
 
     @property
     def trained(self) -> bool:
@@ -76,7 +76,7 @@ class StudyMethod(Section, frozen=True, kw_only=True):
     algorithm: Name
     """As `sweetrl train` calls it; `none` evaluates the agent as it is."""
     critic: Name | None = None
-    """Who ranks turns, if the algorithm learns from ranked turns: the name of one of `critics`."""
+    """The critic that ranks turns, if the algorithm learns from ranked turns: the name of one of `critics`."""
     init_from: Name | None = None
     """The method whose policy the training starts from, and is compared with; the agent itself if not given."""
     policy: TrainNumbers = TrainNumbers()
@@ -86,14 +86,14 @@ class StudyMethod(Section, frozen=True, kw_only=True):
     table: Literal["main", "ablations"] = "main"
     """Which table of the results it is in."""
     against: Name | None = None
-    """Of an ablation: the method that it is a step from; the last of the main table if not given."""
+    """For an ablation: the method that it differs from; the last of the main table if not given."""
 
 
 class PartSettings(Section, frozen=True, kw_only=True):
     """A part of a study beside its methods."""
 
     seeds: Positive | None = None
-    """With the first so many seeds of the study; with all if not given."""
+    """Only the first seeds of the study, this many; all if not given."""
 
 
 class BestOfSettings(PartSettings, frozen=True, kw_only=True):
@@ -122,10 +122,10 @@ class OffPolicySettings(PartSettings, frozen=True, kw_only=True):
 
 
 class CreditSettings(PartSettings, frozen=True, kw_only=True):
-    """How well critics agree with what the candidates of a turn turn out to be worth."""
+    """Settings for measuring how well critics agree with the true values of candidates."""
 
     tasks: Name
-    """Of dialogues that no critic was trained on."""
+    """Tasks of dialogues that no critic was trained on."""
     turns: Positive
     """Drawn from those dialogues."""
     replays: Replays = 16
@@ -140,15 +140,15 @@ class Study(ExecutionSettings, frozen=True, kw_only=True):
     """The folder that everything is written in."""
     title: str = "Study"
     caution: str = ""
-    """What its results must not be read as: said first, on the screen and in the report."""
+    """A warning about how its results must not be read: shown first, on the screen and in the report."""
     page: Name | None = None
-    """Where the page with the results goes; `results.md` of the output if not given."""
+    """The file for the page with the results; `results.md` of the output if not given."""
     domain: Name = "backend"
-    """What the tasks are about."""
+    """The domain of the tasks."""
     seed: Seed = 0
-    """Of the first run; the others count up from it."""
+    """Seed of the first run; the others count up from it."""
     seeds: Positive = 1
-    """How many runs."""
+    """Number of runs."""
     tasks: StudyTasks
     agent: AgentSettings
     collaborator: CollaboratorSettings
@@ -156,12 +156,12 @@ class Study(ExecutionSettings, frozen=True, kw_only=True):
     scoring: ScoringSettings = ScoringSettings()
     pairs: PairSettings = PairSettings()
     critic: CriticNumbers = CriticNumbers()
-    """What all critics share."""
+    """Settings that all critics share."""
     candidates: RankedDrawSettings = RankedDrawSettings()
     turn_pairs: TurnPairSettings = TurnPairSettings()
-    """What all methods share."""
+    """Settings that all methods share."""
     policy: TrainNumbers = TrainNumbers()
-    """What all methods share."""
+    """Settings that all methods share."""
     evaluation: StudyEvaluation = StudyEvaluation()
     critics: dict[str, StudyCritic] = msgspec.field(default_factory=dict)
     methods: dict[str, StudyMethod]
@@ -184,7 +184,7 @@ class Study(ExecutionSettings, frozen=True, kw_only=True):
         return range(self.seed, self.seed + self.seeds)
 
     def seeds_of(self, part: str) -> int:
-        """How many runs have a part, such as `best_of`."""
+        """The number of runs of a part, such as `best_of`."""
         settings = getattr(self, part, None)
         most = settings.seeds if isinstance(settings, PartSettings) else None
         return self.seeds if most is None else min(most, self.seeds)
@@ -256,7 +256,7 @@ def _unknown(where: str, names: Iterable[str], known: Mapping[str, Any]) -> Iter
 
 
 def is_study(content: Mapping[str, Any]) -> bool:
-    """Whether a TOML file is meant as a study; `method` is what one writes for `methods` by mistake."""
+    """Whether a TOML file is meant as a study; `method` is a common mistake for `methods`."""
     return any(isinstance(content.get(key), dict) for key in ("methods", "method"))
 
 

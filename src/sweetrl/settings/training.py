@@ -78,7 +78,7 @@ class TrainSettings(TrainNumbers, frozen=True, kw_only=True):
 
 
 class TrainRunSettings(Section, frozen=True, kw_only=True):
-    """What every training run has beside its hyperparameters."""
+    """Settings of every training run beside its hyperparameters."""
 
     model: Annotated[Name, Setting("The seed model: mini, a folder, or a name on the hub.", metavar="PATH")]
     agent_prompt: Annotated[

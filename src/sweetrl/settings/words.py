@@ -60,7 +60,7 @@ def option_words(*settings: Section) -> Iterator[str]:
 
 
 def option_value(words: Sequence[str], option: str) -> str | None:
-    """The value of an option in a command line, be it given or the command's default."""
+    """The value of an option in a command line, given there or the command's default."""
     value = _options(words)[1].get(option, _defaults(words[0]).get(option))
     return None if value == str(None) else value
 
@@ -80,7 +80,7 @@ def _current(word: str, known: Container[str], notice: Notice) -> str:
 
 
 def renamed(name: str) -> str:
-    """What an option or key is called now, in Python's spelling."""
+    """The current name of an option or key, in Python's spelling."""
     return RENAMED.get(name, name)
 
 
@@ -89,7 +89,7 @@ def _renamed_option(option: str) -> str:
 
 
 def same_command(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether two command lines ask for the same: in any order, by old names or new, with or without defaults."""
+    """Whether two command lines are equivalent: in any order, by old names or new, with or without defaults."""
     return _meaning(first) == _meaning(second)
 
 

@@ -1,4 +1,4 @@
-"""What chat models are asked for and give."""
+"""Requests to chat models and their replies."""
 
 from typing import Literal
 
@@ -28,6 +28,6 @@ class Completion(Struct, frozen=True, kw_only=True):
     text: str
     finish: Literal["stop", "length"]
     usage: Usage = Usage()
-    """Of a request with several samples, the prompt is counted on the first one only."""
+    """For a request with several samples, the prompt is counted on the first one only."""
     logprobs: tuple[float, ...] | None = None
     """Log-probability of each generated token, where the model offers it."""

@@ -10,7 +10,7 @@ from sweetrl.types.tasks import Count, NonEmpty
 
 
 class Role(StrEnum):
-    """Who speaks, as chat models call it. The collaborator is the user."""
+    """The speaker of a message, as chat models call it. The collaborator is the user."""
 
     SYSTEM = "system"
     USER = "user"
@@ -56,7 +56,7 @@ class Turn(Struct, frozen=True):
     output: str
     """The raw generation: what is trained on."""
     said: str
-    """What the collaborator and later turns see of it (no thoughts)."""
+    """The part that the collaborator and later turns see (no thoughts)."""
     reply: Reply | None = None
     """None on the last turn."""
     unfinished: bool = False
@@ -72,7 +72,7 @@ class Turn(Struct, frozen=True):
 
     @property
     def troubles(self) -> list[str]:
-        """What the agent's words broke at this turn, as `side: cause`."""
+        """Failures that the agent's words caused at this turn, as `side: cause`."""
         excuse = "" if self.reply is None else self.reply.excuse
         return [each for each in (self.trouble, excuse and f"collaborator: {excuse}") if each]
 
@@ -88,7 +88,7 @@ class Ending(StrEnum):
     ANSWERED = "answered"
     TURN_LIMIT = "turn_limit"
     BROKE_OFF = "broke_off"
-    """The agent could not go on, because of what it had said or was writing."""
+    """The agent could not go on, because of its own words."""
     FAILED = "failed"
 
 
@@ -100,7 +100,7 @@ class Failure(Struct, frozen=True):
     message: str
 
     def __str__(self) -> str:
-        """All of it in one line; messages of models begin with the kind themselves."""
+        """The failure in one line; messages of models begin with the kind themselves."""
         return f"{self.stage}: {self.kind}: {self.message.removeprefix(f'{self.kind}: ')}"
 
 
@@ -128,12 +128,12 @@ class Episode(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return episode_id(self.task_id, self.attempt)
 
     def history(self, turn: int) -> tuple[Message, ...]:
-        """What the agent had seen when it spoke at `turn` (0-based), system prompt apart."""
+        """The messages that the agent saw before `turn` (0-based), without the system prompt."""
         return history_of(self.request, self.turns[:turn])
 
 
 def history_of(request: str, turns: Iterable[Turn]) -> tuple[Message, ...]:
-    """What the agent has seen of a dialogue so far, system prompt apart."""
+    """The messages of a dialogue that the agent has seen so far, without the system prompt."""
     messages = [Message(Role.USER, request)]
     for past in turns:
         messages.append(Message(Role.ASSISTANT, past.said))

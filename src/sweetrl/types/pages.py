@@ -16,7 +16,7 @@ class Box(Struct, frozen=True, kw_only=True):
     text: str = ""
     """The element's own words, without those of its children; white space collapsed."""
     color: str = "#000000"
-    """Of the text: `#rrggbb`, or `#rrggbbaa` where it is not opaque."""
+    """Colour of the text: `#rrggbb`, or `#rrggbbaa` where it is not opaque."""
     background: str = ""
     """Like `color`; empty where the element paints none of its own."""
     image: bool = False
@@ -25,11 +25,11 @@ class Box(Struct, frozen=True, kw_only=True):
     font_weight: int = 400
     text_align: str = "start"
     border_radius: float = 0.0
-    """Of the top left corner."""
+    """Radius of the top left corner."""
     border_width: float = 0.0
-    """Of the widest side."""
+    """Width of the widest side."""
     border_color: str = ""
-    """Of that side; empty where there is no border."""
+    """Colour of that side; empty where there is no border."""
     depth: int = 0
     """How many elements contain it; 0 for the body."""
     parent: int = -1
@@ -39,7 +39,7 @@ class Box(Struct, frozen=True, kw_only=True):
 
 
 class Shot(Struct, frozen=True, kw_only=True):
-    """What a page looks like."""
+    """A rendered page."""
 
     png: bytes
     width: int
@@ -47,6 +47,6 @@ class Shot(Struct, frozen=True, kw_only=True):
     boxes: tuple[Box, ...] = ()
     """In document order, from the body on."""
     blocked: tuple[str, ...] = ()
-    """Addresses that the page asked for and did not get: sorted, each once."""
+    """Addresses that the page requested and did not get: sorted, each once."""
     warnings: tuple[str, ...] = ()
-    """What else is not as its author may expect: a page that was cut, for example."""
+    """Other surprises for its author: a page that was cut, for example."""

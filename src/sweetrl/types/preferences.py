@@ -18,7 +18,7 @@ class EpisodePair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Id of the episode with the higher reward."""
     rejected: NonEmpty
     margin: float
-    """By how much the rewards differ."""
+    """How much the rewards differ."""
 
     @property
     def id(self) -> str:
@@ -27,7 +27,7 @@ class EpisodePair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class CandidateSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the agent might have said at one turn of a stored dialogue; once ranked, what each is worth."""
+    """Alternative messages of the agent at one turn of a stored dialogue; once ranked, the value of each."""
 
     schema: Literal["candidates/1"] = "candidates/1"
     episode_id: NonEmpty
@@ -63,14 +63,14 @@ class CandidateSet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class TurnPair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Two things that the agent might have said at one turn, of which the critic prefers the first."""
+    """Two possible messages of the agent at one turn, of which the critic prefers the first."""
 
     schema: Literal["turn_pair/1"] = "turn_pair/1"
     episode_id: NonEmpty
     task_id: NonEmpty
     turn: Count
     history: tuple[Message, ...]
-    """What the agent had seen, system prompt apart."""
+    """The messages that the agent had seen, without the system prompt."""
     chosen: str
     """Raw generation."""
     rejected: str
@@ -78,7 +78,7 @@ class TurnPair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether the limit of tokens ended it."""
     rejected_unfinished: bool = False
     margin: float
-    """By how much the advantages differ."""
+    """How much the advantages differ."""
 
     @property
     def id(self) -> str:
@@ -87,7 +87,7 @@ class TurnPair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def given(self) -> tuple[str, str]:
-        """Both as the agent gave them."""
+        """Both outputs as the agent gave them."""
         return (
             as_given(self.chosen, unfinished=self.chosen_unfinished),
             as_given(self.rejected, unfinished=self.rejected_unfinished),
@@ -102,7 +102,7 @@ class TokenCredit(Struct, frozen=True):
 
 
 class TurnCredit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a critic thinks of one turn of a dialogue."""
+    """A critic's rating of one turn of a dialogue."""
 
     schema: Literal["credit/1"] = "credit/1"
     episode_id: NonEmpty
@@ -115,9 +115,9 @@ class TurnCredit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """None where the critic judges whole turns only."""
     failure: Failure | None = None
     dialogue: str | UnsetType = UNSET
-    """How people call the dialogue: its `id` in their log, or its place in it, `#7`."""
+    """The readable name of the dialogue: its `id` in its log, or its place in it, `#7`."""
     number: Count | UnsetType = UNSET
-    """The turn as people count it, from 1: on screen and on pages. Left out, as `dialogue`, where nobody asked."""
+    """The turn as shown to people, counted from 1. Left out, like `dialogue`, unless the credit is of a log."""
 
     @property
     def id(self) -> str:
@@ -126,10 +126,10 @@ class TurnCredit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class OutputValue(Struct, frozen=True):
-    """How dialogues ended that went on from one output of the agent."""
+    """Results of dialogues that were continued from one output of the agent."""
 
     rewards: Annotated[tuple[float, ...], Meta(min_length=1)]
-    """One for each replay; a single one where the output ended the dialogue, so that nothing is left to chance."""
+    """One per replay. A single one if the output ended the dialogue: nothing after it is random."""
     successes: tuple[bool, ...]
     """Whether each replay met everything asked for."""
 
@@ -139,7 +139,7 @@ class OutputValue(Struct, frozen=True):
 
 
 class TurnValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What each candidate of a turn is worth, by playing on from it with the same agent and collaborator."""
+    """The value of each candidate of a turn, by playing on from it with the same agent and collaborator."""
 
     schema: Literal["values/1"] = "values/1"
     episode_id: NonEmpty
@@ -148,7 +148,7 @@ class TurnValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     outputs: tuple[str, ...]
     """Raw generations, as the candidates have them."""
     values: tuple[OutputValue, ...] | None
-    """One for each output; None if a replay broke down (see `failure`)."""
+    """One per output; None if a replay broke down (see `failure`)."""
     agent: str
     collaborator: str
     scorer: str
@@ -165,7 +165,7 @@ class TurnValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Annotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a person thinks of one turn of a dialogue. Of several by one author on a turn, the last one counts."""
+    """A person's rating of one turn of a dialogue. Of several by one author on a turn, the last one counts."""
 
     schema: Literal["annotation/1"] = "annotation/1"
     episode_id: NonEmpty
@@ -181,7 +181,7 @@ class Annotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def id(self) -> str:
-        """Of the turn that it is about."""
+        """The id of the turn that it is about."""
         return turn_id(self.episode_id, self.turn)
 
 

@@ -1,4 +1,4 @@
-"""What a scorer says, and the metrics of a run."""
+"""Verdicts of scorers, and the metrics of a run."""
 
 from enum import StrEnum
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from sweetrl.types.tasks import Count, NonEmpty
 
 
 class Outcome(StrEnum):
-    """How one hidden test ended."""
+    """The result of one hidden test."""
 
     PASSED = "passed"
     WRONG = "wrong"
@@ -63,7 +63,7 @@ class Metric(Struct, frozen=True):
     low: float | None
     high: float | None
     count: int
-    """How many scored items it rests on."""
+    """The number of scored items behind it."""
     unscored: int = 0
 
 
@@ -72,21 +72,21 @@ class RunMetrics(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     schema: Literal["metrics/1"] = "metrics/1"
     tasks: Count
-    """Those with a whole dialogue."""
+    """Tasks with a whole dialogue."""
     dialogues: Count
-    """Whole ones: answered, at the turn limit, or broken off by the agent."""
+    """Complete dialogues: answered, at the turn limit, or broken off by the agent."""
     failed: Count
     """Dialogues that broke down through no fault of the agent."""
     unscored: Count
-    """Whole dialogues without a reward."""
+    """Complete dialogues without a reward."""
     broke_off: Count = 0
-    """Whole dialogues that the agent could not finish, because of its own words."""
+    """Complete dialogues that the agent could not finish, because of its own words."""
     unanswered: Count = 0
     """Messages that got a fixed sentence instead of a reply, because of what the agent wrote."""
     metrics: dict[str, Metric]
-    """By name: success, success_failures_as_zero, reward, turns and, where hidden facts are known, coverage,
+    """Metrics by name: success, success_failures_as_zero, reward, turns and, where hidden facts are known, coverage,
     repeats and premature."""
     fairness: tuple[Metric, ...] = ()
-    """What the collaborator gave away."""
+    """Leaks and other faults of the collaborator."""
     run: dict[str, Any] = {}
-    """Where the metrics come from: the configurations of the run cards, and versions."""
+    """The origin of the metrics: the configurations of the run cards, and versions."""

@@ -9,7 +9,7 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class Secret(Struct, frozen=True, forbid_unknown_fields=True):
-    """What only the collaborator, the scorer and the critic may see of a task. Each domain has its own."""
+    """The part of a task that only the collaborator, the scorer and the critic may see. Each domain has its own."""
 
 
 class Task(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -18,12 +18,12 @@ class Task(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     schema: Literal["task/2"] = "task/2"
     id: NonEmpty
     domain: NonEmpty
-    """The name of what it is about, for example `backend`."""
+    """The name of its domain, for example `backend`."""
     split: str = ""
-    """train, validation, test, or empty where the source does not say."""
+    """train, validation, test, or empty where the source does not name it."""
     request: NonEmpty
-    """What the agent is told at the start."""
+    """The agent's first message from the collaborator."""
     secret: Secret
-    """Of the type that the domain says."""
+    """The secret, of the type that the domain defines."""
     extra: dict[str, Any] = {}
     """Fields of the file that the task came from which sweetrl does not use; kept for a lossless export."""

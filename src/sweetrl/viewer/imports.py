@@ -10,12 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from sweetrl.domains.exchange import ForeignDialogues
 from sweetrl.errors import UsageError
 from sweetrl.experiments.layout import EPISODES, VERDICTS
-from sweetrl.records import unreadable
+from sweetrl.records import record_lines, unreadable
 from sweetrl.viewer.sources import TASKS, Given, kind_of
 
 _HEAD = 4096
@@ -64,4 +62,4 @@ def _write_records(dialogues: ForeignDialogues, folder: Path) -> None:
 
 def _write(path: Path, records: Iterable[Any]) -> None:
     with path.open("wb") as file:
-        file.writelines(msgspec.json.encode(record) + b"\n" for record in records)
+        file.writelines(record_lines(records))

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweetrl.domains.backend.mini_backend import (
-    Difficulty,
     asked_fact,
     hidden_facts,
     make_tasks,
@@ -126,11 +125,6 @@ def test_hints_tell_which_facts_are_likely_to_matter() -> None:
     ]
     assert 0.88 < sum(held) / len(held) < 0.98
     assert sum(strays) / len(strays) < 0.02
-
-
-def test_difficulty_changes_how_much_there_is_to_ask() -> None:
-    easy = list(make_tasks("train", 100, 0, Difficulty(cued=(1,), cue_holds=1.0, stray=0.0)))
-    assert {len(hidden_facts(task)) for task in easy} == {1}
 
 
 def test_a_hint_does_not_give_the_value_away() -> None:

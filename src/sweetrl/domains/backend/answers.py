@@ -23,13 +23,13 @@ from sweetrl.outputs import (
 MAX_ANSWER_CHARACTERS = 1 << 20
 
 _ANYTHING = "*"
-"""Among the names that a block defines for others: it imports names that nobody knows."""
+"""Stands for the unknown names of a star import, among the names that a block defines for others."""
 
 _MOST_BLOCKS = 64
 _MOST_VERSIONS = 4
 """Blocks that define the function, from the last, which are read with the helpers of other blocks."""
 _MOST_CHARACTERS = 8 << 20
-"""What all readings of an answer may have together: the sandbox is sent every one."""
+"""Limit on all readings of an answer together: the sandbox is sent every one."""
 _MOST_REPAIRED = 32
 _LONGEST_REPAIRED = 1 << 16
 """Readings beyond these, and longer ones, are taken as they are."""
@@ -101,14 +101,14 @@ def _defines(source: str, function: str) -> bool:
 
 
 def _sections(text: str) -> list[str]:
-    """The parts of an answer that may be meant, the likeliest first."""
+    """The parts of an answer that may hold the code, the likeliest first."""
     said = spoken(text)
     parts = (after_last_marker(said), marked_answer(said), said, text)
     return list(dict.fromkeys(part for part in parts if part is not None))
 
 
 def _marked_code(text: str, function: str) -> Iterator[str]:
-    """All of it, if that is code; then what its code blocks hold."""
+    """The whole text, if it is code; then the contents of its code blocks."""
     if not _TILDES.search(text):  # `~~~python` is an expression, too
         for version in dict.fromkeys((text, _CODE_TAG.sub("\n", text))):
             yield _without_stray_lines(dedented(version))
@@ -119,7 +119,7 @@ def _marked_code(text: str, function: str) -> Iterator[str]:
 
 
 def _unmarked_code(text: str, function: str) -> Iterator[str]:
-    """What looks like code, among prose or within a line."""
+    """Text that looks like code, among prose or within a line."""
     yield text
     untagged = _CODE_TAG.sub("\n", text)
     for version in dict.fromkeys((untagged, text)):
@@ -149,7 +149,7 @@ def _versions(blocks: list[Block], function: str) -> Iterator[str]:
 
 
 def _needed(main: int, sources: list[str], helpers: dict[int, set[str]]) -> set[int]:
-    """The block and those that define what it mentions and does not define itself."""
+    """The block and those that define names which it uses and does not define."""
     taken, waiting = {main}, [main]
     while waiting:
         source = sources[waiting.pop()]
@@ -161,7 +161,7 @@ def _needed(main: int, sources: list[str], helpers: dict[int, set[str]]) -> set[
 
 
 def _provided(source: str) -> set[str]:
-    """What a block defines for others. Of an example with calls in it, its values do not count."""
+    """The names that a block defines for others. If it makes calls, as an example does, its values do not count."""
     names = set(_TOP_DEFINITION.findall(source))
     if all(_DEFINITION_LINE.match(line) for line in source.split("\n")):
         names.update(
@@ -174,12 +174,12 @@ def _provided(source: str) -> set[str]:
 
 
 def _bound(source: str) -> set[str]:
-    """The names that a block binds anywhere: what it mentions of these, it has."""
+    """The names that a block binds anywhere; it needs no other block for these."""
     return {word for groups in _BOUND.findall(source) for group in groups for word in _WORD.findall(group)}
 
 
 def _outermost(text: str) -> list[str]:
-    """What lies between the first and the last fence, for code that has fences in it."""
+    """The text between the first and the last fence, for code that has fences in it."""
     lines = text.split("\n")
     fences = [at for at, line in enumerate(lines) if _FENCE_LINE.match(line)]
     return ["\n".join(lines[fences[0] + 1 : fences[-1]])] if len(fences) > 2 else []
@@ -220,7 +220,7 @@ def _repaired(source: str) -> Iterator[str]:
 
 
 def _patched(source: str) -> str:
-    """What a diff leaves, if it is one."""
+    """The source with a diff applied, if it is a diff."""
     lines = source.split("\n")
     if not any(line.startswith("+") for line in lines) or not all(map(_DIFF_LINE.match, lines)):
         return source

@@ -12,7 +12,7 @@ from sweetrl.types import Message, Reply, Role, Task
 
 
 class ScriptedColleague:
-    """A collaborator who tells the truth about the reference, in varying words, and only what is asked."""
+    """A collaborator that tells the truth about the reference, in varying words, and answers only what is asked."""
 
     name = "colleague"
 
@@ -28,7 +28,7 @@ class ScriptedColleague:
                 ) from error
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:
-        """What the reference says about the question, or that it says nothing."""
+        """The reference's answer to the question, or that the reference does not settle it."""
         try:
             return Reply(mini_backend.reply_to(task, history[-1].text, seed))
         except UsageError as error:

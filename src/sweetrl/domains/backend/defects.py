@@ -21,7 +21,7 @@ from sweetrl.types import Outcome, Task
 
 
 class Reason(StrEnum):
-    """What can be wrong with a task."""
+    """Defects of a task."""
 
     MISSING_MODULE = "missing_module"
     """The reference imports a package that the sandbox does not have."""
@@ -129,7 +129,7 @@ class DefectFinder:
                 yield Reason.ANY_OBJECT_PASSES, item.name, "an object that agrees to everything passes"
 
     def _passing_constant(self, task: Task, expected: Sequence[Expected]) -> str | None:
-        """A value that passes every test whatever the arguments, as text; None if there is none."""
+        """A value that passes every test whatever the arguments, as text; None if no value does."""
         if any(item.flaw for item in expected):
             return None
         for constant in (False, 0, "", [], {}, *(item.value for item in expected[:2])):
@@ -154,7 +154,7 @@ _LARGEST_CONSTANT = 1 << 20
 
 
 def _yes_or_no(value: Any) -> bool:
-    """Whether a value is nothing but truth values."""
+    """Whether a value consists of truth values only."""
     return isinstance(value, bool) or (
         isinstance(value, (list, tuple)) and bool(value) and all(map(_yes_or_no, value))
     )
@@ -176,7 +176,7 @@ class Chameleon:
 def {function}(*arguments, **options):
     return Chameleon()
 """
-"""An answer that makes no attempt, but goes along with whatever a test does to its result."""
+"""An answer that solves nothing, but passes any test that its result can influence."""
 
 
 def _reason_of(item: Expected) -> Reason:

@@ -11,12 +11,12 @@ FORBIDDEN = (
 
 
 def forbidden_word(answer: str) -> str | None:
-    """The first word for which the answer gets nothing, wherever it stands."""
+    """The first forbidden word, anywhere in the answer; such answers get nothing."""
     return next((word for word in FORBIDDEN if word in answer), None)
 
 
 def reading(answer: str) -> str:
-    """What lies between the first fences: those marked `python` in lower case first, then any."""
+    """The code between the first fences: first those marked `python` in lower case, then any."""
     for fence in ("```python", "```"):
         if fence in answer:
             answer = answer.split(fence)[1].split("```")[0]

@@ -1,4 +1,4 @@
-"""What a task's reference makes of its hidden tests, and how each test is shared between the answer's process and ours.
+"""The reference's results on the hidden tests, and how each test is split between the answer's process and ours.
 
 The reference runs once per task, in processes of its own. Of the ways to split a test the first one is taken that
 gives the reference the result of the whole test: where that fails (the reference returns an object that is more than
@@ -38,18 +38,18 @@ _ROUNDS = 3
 
 
 class Expected(Struct, frozen=True):
-    """What the reference makes of one hidden test."""
+    """The reference's result on one hidden test."""
 
     name: str
     split: Split
     result: Result
-    """Of the split's subject."""
+    """What the subject of the split returned."""
     value: Any = None
-    """Of the subject, decoded, if the reference returned something usable."""
+    """The subject's value, decoded, if the reference returned something usable."""
     outcome: Any = None
-    """Of the whole test: what the answer must come to."""
+    """The value of the whole test for the reference: what the answer must reach."""
     known: bytes = b"null"
-    """What the rest of the test takes from the reference, encoded."""
+    """Values of the reference that the rest of the test uses, encoded."""
     widened: bool = False
     """Whether the answer's process evaluates more than a call of its functions."""
     flaw: str = ""
@@ -79,7 +79,7 @@ class _Test(Struct, frozen=True):
 
     @property
     def is_call(self) -> bool:
-        """Whether it calls one of the functions by its name and does no more."""
+        """Whether it is a plain call of one of the functions by its name."""
         tree = parse_expression(self.splits[-1].subject)
         return (
             isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in self.functions
@@ -116,7 +116,7 @@ def run_reference(
 
 
 def _run_patiently(program: Program, sandbox: Sandbox) -> list[Result]:
-    """The results of the calls of trusted code. What took too long is tried again: the machine may be the reason.
+    """The results of the calls of trusted code. Calls that took too long are tried again: the machine may be busy.
 
     A part that seems to fail makes the answer's process evaluate more of the test, so load must not decide.
     """

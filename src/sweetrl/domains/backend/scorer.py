@@ -47,7 +47,7 @@ class Mode(StrEnum):
 
 
 class _Prepared(Struct, frozen=True):
-    """What all answers to a task have in common."""
+    """Everything that all answers to a task share."""
 
     function: str
     expected: tuple[Expected, ...]

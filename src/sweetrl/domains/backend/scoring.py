@@ -16,7 +16,7 @@ from sweetrl.types import Task
 
 
 class SandboxScoring:
-    """A scorer for backend tasks and what it takes to check them."""
+    """The scorer for backend tasks, with the sandboxes that scoring and checking need."""
 
     def __init__(self, main: Sandbox, other: Sandbox, scorer: BackendScorer, workers: int) -> None:
         """`other` has another order of sets, to see whether results depend on it."""
@@ -27,7 +27,7 @@ class SandboxScoring:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What shapes a verdict."""
+        """The settings that affect verdicts."""
         return {"scorer": self._scorer.name, "limits": self._main.limits}
 
     @asynccontextmanager

@@ -9,7 +9,7 @@ from sweetrl.types import NonEmpty, Secret, Task
 
 
 class BackendSecret(Secret, frozen=True, tag_field="kind", tag="backend", forbid_unknown_fields=True):
-    """What only the collaborator, the scorer and the critic may see of a programming task."""
+    """The part of a programming task that only the collaborator, the scorer and the critic may see."""
 
     reference: NonEmpty
     """Source of the wanted Python function."""

@@ -2,8 +2,8 @@
 
 `len(f(x)) == 3` is split into its *subject* `f(x)`, evaluated in the answer's process, and its *rest*
 `len(answer_value) == 3`, evaluated on the decoded value in a process that never runs the answer. An object with an
-`__eq__` or `__len__` of its own therefore decides nothing. What a rest needs of the reference (`== helper(2)`) is its
-*known* part, evaluated beside the reference.
+`__eq__` or `__len__` of its own therefore decides nothing. The part of a rest that calls the reference
+(`== helper(2)`) is its *known* part, evaluated beside the reference.
 
 A subject that has no plain form (a generator, an object) is widened by the operations around it, one at a time:
 `list(f(x)) == [1]` becomes `answer_value == [1]`. `ways_to_split` lists all widths; the scorer takes the first one that
@@ -47,7 +47,7 @@ class Split(Struct, frozen=True):
     rest: str | None = None
     """The test with `answer_value` for its subject; None if the subject is the whole test."""
     known: str = ""
-    """What the rest takes from the reference, as `known_value`; empty for nothing."""
+    """The expression for the values of the reference that the rest uses, as `known_value`; empty for none."""
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -91,7 +91,7 @@ class _Test:
         self._foreign = [node for node in names if node.id not in self._ours | functions]
 
     def split(self, width: int) -> Split | None:
-        """The test split at subjects of so many operations; None if that leaves nothing outside, or cannot be done."""
+        """Split the test at subjects of `width` operations; None if that leaves nothing outside, or is impossible."""
         subjects = self._outermost([self._subject(anchor, width) for anchor in self._anchors])
         if not subjects or subjects == [self._tree]:
             return None
@@ -141,7 +141,7 @@ class _Test:
             at = self._parents.get(at)
 
     def _outermost(self, nodes: list[ast.expr]) -> list[ast.expr]:
-        """Those that lie in no other one, in the order of the test."""
+        """The nodes that lie in no other one of them, in the order of the test."""
         distinct = sorted(dict.fromkeys(nodes), key=lambda node: (node.lineno, node.col_offset))
         return [node for node in distinct if not any(parent in distinct for parent in self._ancestors(node))]
 
@@ -156,7 +156,7 @@ class _Test:
         return names <= self._ours | {ANSWER, KNOWN}
 
     def _places(self, name: str, nodes: list[ast.expr]) -> dict[int, ast.expr]:
-        """By the identity of each node: the expression that stands for its value in the rest."""
+        """The expression that stands for each node's value in the rest, by the identity of the node."""
         places: dict[int, ast.expr] = {}
         for index, node in enumerate(nodes):
             place = name if len(nodes) == 1 else f"{name}[{index}]"
@@ -260,7 +260,7 @@ class _PlainLambdas(ast.NodeTransformer):
 
 
 def _arguments(function: ast.Lambda, call: ast.Call) -> dict[str, ast.expr] | None:
-    """What each parameter of a lambda is given; None if that is not known before the call."""
+    """The arguments of each parameter of a lambda; None if they are not known before the call."""
     given = function.args
     names = [each.arg for each in (*given.posonlyargs, *given.args)]
     starred = any(isinstance(each, ast.Starred) for each in call.args)
@@ -279,7 +279,7 @@ def _arguments(function: ast.Lambda, call: ast.Call) -> dict[str, ast.expr] | No
 
 
 def _called_with(function: ast.Lambda, call: ast.Call) -> ast.expr | None:
-    """What the arguments of a lambda iterate over, where a call calls it for known ones."""
+    """The iterable whose elements are a lambda's arguments, if a call applies it to known values."""
     if any(isinstance(value, ast.Starred) for value in call.args):
         return None
     if call.func is function and not call.keywords:

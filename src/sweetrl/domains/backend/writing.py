@@ -13,7 +13,7 @@ from sweetrl.syntax import parse, parse_expression
 from sweetrl.types import NonEmpty, Secret, Task
 
 CALLS = 10
-"""As many as a ColBench task has; a model that writes more is taken at its first ones."""
+"""As many as a ColBench task has; further calls that a model writes are ignored."""
 FEWEST_CALLS = 5
 
 
@@ -24,7 +24,7 @@ class _Written(Struct):
 
 
 def read_draft(text: str) -> tuple[str, Secret]:
-    """Request and secret from a model's reply; a `ValueError` says in a few words why it is none."""
+    """Request and secret from a model's reply; a `ValueError` explains in a few words why there are none."""
     written = _decoded(text)
     main = _main_function(written)
     tests = {f"test{number}": call for number, call in enumerate(written.calls[:CALLS], start=1)}

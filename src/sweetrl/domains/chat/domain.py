@@ -1,4 +1,4 @@
-"""The chat domain: dialogues that were held elsewhere. Their outcomes are given, so it has no scorer."""
+"""The chat domain: dialogues that took place elsewhere. Their outcomes are given, so it has no scorer."""
 
 from sweetrl.domains.chat.secret import ChatSecret
 from sweetrl.domains.domain import Domain, Labels, Prompts

@@ -1,4 +1,4 @@
-"""Files of dialogues in whatever JSON people have: a line each, an array of all, or one object over many lines."""
+"""Files of dialogues in any JSON layout: one per line, an array of all, or one object over many lines."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,12 +20,12 @@ class Entry(NamedTuple):
 
     path: Path
     number: int
-    """Of its line, or of its item in an array; from 1."""
+    """Number of its line, or of its item in an array; from 1."""
     raw: bytes
     in_array: bool = False
 
     def complaint(self, message: str, kind: type[DataError] = DataError) -> DataError:
-        """An error that says where the entry is."""
+        """An error that names the place of the entry."""
         if self.in_array:
             return kind(f"item {self.number}: {message}", path=self.path)
         return kind(message, path=self.path, line=self.number)
@@ -75,7 +75,7 @@ def is_messages(value: Any) -> bool:
 
 
 def _decoded(content: bytes) -> Any:
-    """The JSON value; None if it is none."""
+    """The JSON value; None if the content is not JSON."""
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -49,7 +49,7 @@ _TOOLS = frozenset(("tool", "function", "observation", "tool_response", "functio
 
 
 class SilentChat(DataError):  # noqa: N818  the name says it all
-    """A chat in which the assistant says nothing."""
+    """A chat in which the assistant does not speak."""
 
 
 class _Said(NamedTuple):
@@ -58,7 +58,7 @@ class _Said(NamedTuple):
 
 
 class Spoken(Struct, frozen=True):
-    """A chat, taken apart."""
+    """The parts of a chat."""
 
     system: str
     request: str
@@ -68,7 +68,7 @@ class Spoken(Struct, frozen=True):
     id: str | None
 
     def task(self) -> Task:
-        """What the chat is about, named by its content."""
+        """The task of the chat, named by its content."""
         # Chats that the assistant opens alike are not about the same thing: the first reply says what it is.
         first = self.turns[0].reply if self.request == ASSISTANT_FIRST else None
         opening = (self.request,) if first is None else (self.request, first.text)
@@ -95,12 +95,12 @@ class Spoken(Struct, frozen=True):
 
 
 def bare_task(episode: Episode) -> Task:
-    """What an episode tells of its task, where that is not at hand: the request."""
+    """A task made from an episode alone, if its task is not at hand: it has the request and no secret."""
     return Task(id=episode.task_id, domain="chat", request=episode.request or NOTHING, secret=ChatSecret())
 
 
 def silent_chat(number: int) -> tuple[Task, Episode]:
-    """A chat in which the assistant says nothing, at its place in a log: there is nothing to score or to credit."""
+    """A chat in which the assistant does not speak, at its place in a log: there is nothing to score or to credit."""
     episode = Episode(
         task_id=f"{LOG}-silent-{number}",
         attempt=0,
@@ -116,7 +116,7 @@ def silent_chat(number: int) -> tuple[Task, Episode]:
 
 
 def read_chat(fields: Mapping[str, Any], outcome_field: str | None = None) -> Spoken:
-    """The chat in a line; `DataError` says what is wrong with it."""
+    """The chat in a line; a `DataError` explains what is wrong with it."""
     name = next(name for name in MESSAGES if name in fields)
     said = list(_messages(name, fields[name]))
     told = [each.text for each in said if each.side == _SYSTEM]
@@ -151,7 +151,7 @@ def _turns(said: list[str]) -> tuple[Turn, ...]:
 
 
 def _messages(name: str, found: Any) -> Iterator[_Said]:
-    """What was said, in order; an assistant's message without any content is left out."""
+    """The messages in order; an assistant's message without any content is left out."""
     if found == []:
         raise SilentChat(f"{name} must be a list of messages, found {kind_of(found)}")
     if not isinstance(found, list):
@@ -243,7 +243,7 @@ def _at(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def kind_of(found: Any) -> str:
-    """What a value is, for a complaint."""
+    """The kind of a value, for an error message."""
     if isinstance(found, dict):
         return (
             f"an object with the fields {', '.join(map(str, list(found)[:6]))}"

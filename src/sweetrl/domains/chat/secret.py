@@ -4,7 +4,7 @@ from sweetrl.types import Secret
 
 
 class ChatSecret(Secret, frozen=True, forbid_unknown_fields=True):
-    """What a critic may see of a chat and the agent did not."""
+    """Information about a chat that a critic may see and the agent did not."""
 
     reference: str = ""
-    """A good result, or whatever else tells good turns from bad ones; empty where there is none."""
+    """A good result, or anything else that distinguishes good turns from bad ones; may be empty."""

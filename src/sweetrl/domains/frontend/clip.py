@@ -18,11 +18,11 @@ BATCH = 16
 """Pictures embedded at a time."""
 _EMBEDDINGS_KEPT = 1 << 16
 _WIDEST = 100
-"""How many times its height a picture may be wide."""
+"""The widest picture, in multiples of its height."""
 
 
 class ClipSimilarity:
-    """A `Similarity` on a CLIP model. Pictures that are asked for at the same time are embedded together."""
+    """A `Similarity` based on a CLIP model. Pictures of concurrent requests are embedded together."""
 
     def __init__(self, model: Any, processor: Any, *, name: str) -> None:
         """`model` and `processor` are those of transformers; `name` is how records call the pair."""

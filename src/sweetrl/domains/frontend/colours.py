@@ -30,7 +30,7 @@ _NAMED = {
     "dark pink": ("#831843", "#9d174d"),
     "light pink": ("#fbcfe8", "#fce7f3"),
 }
-"""Names and examples of what goes by them."""
+"""Names of colours, each with examples."""
 _LIGHTNESS_STEP = 3.0
 """In CIELAB: a difference in lightness that can be named."""
 
@@ -41,7 +41,7 @@ def colour_name(colour: str) -> str:
 
 
 def wish(wanted: str, shown: str) -> str:
-    """What to do about a colour: `white instead of red`, or `a darker green` where both have one name."""
+    """A request about a colour: `white instead of red`, or `a darker green` where both have one name."""
     names = colour_name(wanted), colour_name(shown)
     if names[0] != names[1]:
         return f"{names[0]} instead of {names[1]}"

@@ -14,7 +14,7 @@ _PAGE = "page"
 
 
 class Reason(StrEnum):
-    """What can be wrong with a page."""
+    """Defects of a page."""
 
     PAGE_NOT_SHOWN = "page_not_shown"
     """The reference is a page that the browser cannot show."""

@@ -1,6 +1,6 @@
-"""The scripted designer: a collaborator for pages that looks at both and says what differs most.
+"""The scripted designer: a collaborator for pages that compares both and names the largest differences.
 
-It needs no model. What it says is true of the two pages, and it is satisfied when they look the same.
+It needs no model. Its remarks are true of the two pages, and it is satisfied when they look the same.
 """
 
 import logging
@@ -37,7 +37,7 @@ class ScriptedDesigner:
 
     @property
     def name(self) -> str:
-        """How records call it."""
+        """Its name in records."""
         return "designer-quoting/2" if self._quote else "designer/2"
 
     async def reply(self, task: Task, history: Sequence[Message], *, seed: int) -> Reply:  # noqa: ARG002
@@ -53,7 +53,7 @@ class ScriptedDesigner:
         return Reply(self._remark(reference, shown), self._keep(shown.png))
 
     def _remark(self, reference: Shot, shown: Shot) -> str:
-        """What it says about a draft; one that it trips over is its author's to mend, and the dialogue goes on."""
+        """The designer's reply to a draft. A draft that makes it fail gets a reply about that; the dialogue goes on."""
         try:
             return remark(reference, shown, quote=self._quote)
         except Exception:
@@ -86,7 +86,7 @@ async def reference_shot(renderer: Renderer, task: Task) -> Shot:
 
 
 def remark(reference: Shot, answer: Shot, *, quote: bool = False) -> str:
-    """What the designer says about a draft."""
+    """The designer's remark on a draft."""
     if reference.png == answer.png:
         return SATISFIED
     claims = [each.sentence for each in striking(differences(reference, answer, quote=quote))]

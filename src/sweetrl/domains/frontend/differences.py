@@ -1,4 +1,4 @@
-"""What differs between a draft and the wanted page, as true sentences.
+"""The differences between a draft and the wanted page, as true sentences.
 
 The elements of both pages are paired, and pairs are compared by what is their own: words, colours, sizes. Sizes
 and places follow from almost any other change, so they are named only where nothing else explains them. Every
@@ -41,7 +41,7 @@ class Difference:
     sentence: str
     """Without a full stop and without a capital."""
     wanted: int | None = None
-    """The box of the reference that it is about."""
+    """The box of the reference concerned."""
     shown: int | None = None
     """The box of the draft."""
 
@@ -49,7 +49,7 @@ class Difference:
 _SEEN_COLOUR = 5.0
 """In CIELAB: less is hard to notice."""
 _SEEN_RATIO = 1.08
-"""Of lengths and font sizes."""
+"""Lengths and font sizes that differ by a smaller factor look the same."""
 _SEEN_SHIFT = 8.0
 """Pixels."""
 _STRIKING = {
@@ -80,12 +80,12 @@ def differences(reference: Shot, answer: Shot, *, quote: bool = False) -> list[D
     return sorted(found, key=lambda each: -each.weight)
 
 
-def striking(found: Sequence[Difference], count: int = 2) -> list[Difference]:
-    """The first of each aspect, `count` of them."""
+def striking(found: Sequence[Difference]) -> list[Difference]:
+    """The two most striking differences of different aspects; `found` is in the order of their weight."""
     first: dict[Aspect, Difference] = {}
     for each in found:
         first.setdefault(each.aspect, each)
-    return list(first.values())[:count]
+    return list(first.values())[:2]
 
 
 class _Pages:
@@ -104,7 +104,7 @@ class _Pages:
     # ------------------------------------------------------------ finding
 
     def own(self) -> Iterator[Difference]:
-        """Differences that are nobody else's consequence."""
+        """Differences that are not consequences of other differences."""
         yield from self._page_colour()
         missing, extra, moved = self._unpaired()
         for wanted in missing:
@@ -143,7 +143,7 @@ class _Pages:
             yield Difference(Aspect.BACKGROUND, _weight(Aspect.BACKGROUND, area), sentence, 0, 0)
 
     def _unpaired(self) -> tuple[list[Element], list[Element], list[tuple[Element, Element]]]:
-        """What only the reference has, what only the draft has, and what both have in different places."""
+        """Elements of only the reference, elements of only the draft, and those of both in different places."""
         paired = {wanted.index for wanted, _ in self._pairs}, {shown.index for _, shown in self._pairs}
         missing = [each for each in self._wanted if each.index not in paired[0]]
         extra = [each for each in self._shown if each.index not in paired[1]]
@@ -249,7 +249,7 @@ class _Pages:
         return shown.called(quote=shown.count > 1)
 
     def _one(self, wanted: Element) -> str:
-        """Something that the draft lacks: by its words if they may be told, and about where it would be."""
+        """A name for something that the draft lacks: its words if they may be quoted, and about where it would be."""
         if self._quote and wanted.words and len(wanted.words) <= 60:
             return f'the {wanted.noun} "{wanted.words}"'
         middle = wanted.box.y + wanted.box.height / 2
@@ -261,7 +261,7 @@ class _Pages:
     # ------------------------------------------------------------ checking
 
     def holds(self, claim: Difference) -> bool:
-        """Whether the boxes themselves, of both pages, bear the claim out."""
+        """Whether the boxes of both pages support the claim."""
         one = None if claim.wanted is None else self._reference.boxes[claim.wanted]
         other = None if claim.shown is None else self._answer.boxes[claim.shown]
         if claim.aspect in (Aspect.MISSING, Aspect.EXTRA):

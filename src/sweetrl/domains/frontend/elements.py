@@ -1,4 +1,4 @@
-"""What a person would point at on a page, and which of these things on two pages are the same one."""
+"""The things a person would point at on a page, and the matching of those of two pages."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from functools import cached_property
 from sweetrl.types import Box, Shot
 
 MOST_ELEMENTS = 250
-"""Of a page that has more, the first ones are looked at."""
+"""Elements of a page that are looked at: the first ones."""
 MOST_CHARACTERS = 1200
-"""Of the words in one element. Published pages have at most 1,133."""
+"""Characters of text kept for one element. Published pages have at most 1,133."""
 
 _NOUNS = {
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), "heading"),
@@ -40,7 +40,7 @@ class Element:
     """Something on a page that has a name."""
 
     index: int
-    """Of its box."""
+    """Index of its box."""
     box: Box
     noun: str
     number: int
@@ -48,7 +48,7 @@ class Element:
     count: int
     """How many there are."""
     backdrop: str
-    """The colour that it stands on; `#rrggbb`."""
+    """The colour behind it; `#rrggbb`."""
     words: str
     """The words in it, those of the elements inside included, up to `MOST_CHARACTERS`."""
 
@@ -59,12 +59,12 @@ class Element:
 
     @property
     def painted(self) -> bool:
-        """Whether its own background can be told from what is around it."""
+        """Whether its own background differs from what is around it."""
         return bool(self.box.background) and self.box.background[:7] != self.backdrop
 
     @property
     def colour(self) -> str:
-        """What one sees as its background."""
+        """Its visible background colour."""
         return self.box.background[:7] or self.backdrop
 
     def called(self, *, quote: bool = False) -> str:
@@ -109,7 +109,7 @@ def _backdrops(boxes: Sequence[Box]) -> list[str]:
 
 
 def _words(boxes: Sequence[Box]) -> list[str]:
-    """Of each box, with those inside it, in document order; cut, or deep pages would repeat theirs at every level."""
+    """The text of each box and those inside it, in document order. Cut, or deep pages would repeat text per level."""
     said = [box.text[:MOST_CHARACTERS] if box.visible else "" for box in boxes]
     inside = [""] * len(boxes)
     for index in range(len(boxes) - 1, -1, -1):

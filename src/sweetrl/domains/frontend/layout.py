@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweetrl.domains.frontend.similarity import SimilarityScore
-from sweetrl.errors import MissingExtra, PageError, RenderError
+from sweetrl.errors import MissingExtra, PageError, RenderError, needs_extra
 from sweetrl.types import Box, Shot, picture_digest
 
 Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ LOOKS = {"blocks": 0.6, "palette": 0.2, "shade": 0.2}
 ASPECTS = {"position": 0.4, "size": 0.3, "colour": 0.3}
 """Weights of what two blocks are compared by."""
 MOST_BLOCKS = 400
-"""Of a page that has more, the largest count."""
+"""Blocks of a page that count: the largest ones."""
 
 _AREA, _PICTURE, _TEXT = range(3)
 _WHITE = "#ffffff"
@@ -44,7 +44,7 @@ _AREA_POWER = 0.25
 """A block counts by a power of its area: large ones more, but a heading is no speck beside its section."""
 _LETTER_WIDTH = 0.5
 _LINE_HEIGHT = 1.5
-"""Both of the font size, for an estimate of where in its box a text is."""
+"""Both as a factor of the font size, to estimate where in its box a text is."""
 _LEVELS = 8
 """Per channel, in the palette."""
 _SHRINK = 4
@@ -56,7 +56,7 @@ _FEATURES_KEPT = 512
 
 @dataclass(frozen=True)
 class Features:
-    """What is compared of a page."""
+    """The features of a page that are compared."""
 
     blocks: Array
     """A row for each block: kind, left, top, width, height, and its colour in CIELAB."""
@@ -79,7 +79,7 @@ class LayoutSimilarity:
         return await asyncio.to_thread(self._compare, reference, answer)
 
     async def close(self) -> None:
-        """Forget what was kept."""
+        """Clear the cache."""
         self._features.clear()
 
     def _compare(self, reference: Shot, answer: Shot) -> SimilarityScore:
@@ -127,10 +127,8 @@ def features_of(shot: Shot) -> Features:
 
 
 def _open(shot: Shot) -> Any:
-    try:
+    with needs_extra("comparing pages", "browser"):
         from PIL import Image
-    except ImportError:
-        raise MissingExtra("comparing pages", "browser") from None
     return Image.open(io.BytesIO(shot.png)).convert("RGB")
 
 
@@ -204,7 +202,7 @@ def _compare_blocks(reference: Array, answer: Array) -> tuple[float, dict[str, f
 
 
 def _aspects(reference: Array, answer: Array) -> dict[str, Array]:
-    """How alike each block of one page is to each of the other."""
+    """The similarity of each block of one page to each of the other."""
     one, other = reference[:, None, :], answer[None, :, :]
     apart = (one[..., 1:3] + one[..., 3:5] / 2) - (other[..., 1:3] + other[..., 3:5] / 2)
     smaller = np.minimum(one[..., 3:5], other[..., 3:5])

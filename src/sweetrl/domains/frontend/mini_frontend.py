@@ -30,7 +30,7 @@ MIDDLE = ("hero", "cards", "table", "form")
 
 
 class Business(Struct, frozen=True):
-    """What a page is about."""
+    """The business that a page presents."""
 
     what: str
     name: str
@@ -38,7 +38,7 @@ class Business(Struct, frozen=True):
     pages: tuple[str, ...]
     """Links of the navigation."""
     items: tuple[str, ...]
-    """What the cards and the table show."""
+    """The entries of the cards and the table."""
 
 
 BUSINESSES = (
@@ -82,7 +82,7 @@ class Design(Struct, frozen=True, kw_only=True):
 
     business: Business
     sections: tuple[str, ...]
-    """Of `MIDDLE`, from top to bottom."""
+    """Names from `MIDDLE`, from top to bottom."""
     page_colour: str
     header_colour: str
     navigation: str
@@ -93,7 +93,7 @@ class Design(Struct, frozen=True, kw_only=True):
     hero_padding: int
     heading_size: str
     button_colour: str
-    """Of the hero and of the form."""
+    """Colour of the buttons in the hero and the form."""
     card_count: int
     card_colour: str
     card_pictures: bool

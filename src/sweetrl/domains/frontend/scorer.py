@@ -38,7 +38,7 @@ _MARKUP = re.compile(r"<[a-z!/][^<>]*>", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class _Judgement:
-    """What there is to say of an answer, its episode apart."""
+    """The judgement of an answer, without its episode."""
 
     reward: float | None
     checks: tuple[Check, ...] = ()
@@ -57,7 +57,7 @@ class FrontendScorer:
         *,
         keep: Callable[[bytes], str] | None = None,
     ) -> None:
-        """`references` shows the pages that come again and again, `answers` those that come once.
+        """`references` renders pages that recur, `answers` those that occur once.
 
         `keep` stores a picture and returns its content hash; without it verdicts name no screenshots.
         """
@@ -119,7 +119,7 @@ class FrontendScorer:
             return None
 
     async def reference(self, task: Task) -> Shot:
-        """The reference's picture. `RenderError` if there is none, whoever is to blame."""
+        """Render the reference; `RenderError` if that fails, whoever is to blame."""
         page = frontend_secret(task).page
         try:
             return await self._references.render(page)
@@ -142,7 +142,7 @@ class FrontendScorer:
 
 
 def page_in(answer: str | None) -> str | None:
-    """The page in an answer: bare, fenced, or among prose; None if there is none."""
+    """The page in an answer: bare, fenced, or among prose; None without one."""
     text = answer or ""
     bare = marked_answer(text) or text
     return find_page(text) or (bare if _MARKUP.match(bare.lstrip()) else None)

@@ -20,7 +20,7 @@ _CHECKED_AT_A_TIME = 64
 
 
 class PageScoring:
-    """What it takes to score frontend tasks and to check them."""
+    """The browsers and measures that score and check frontend tasks."""
 
     def __init__(self, settings: ScorerSettings, screenshots: Path | None = None) -> None:
         self._folder = screenshots
@@ -29,7 +29,7 @@ class PageScoring:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What shapes a verdict."""
+        """The settings that affect verdicts."""
         return {"scorer": f"frontend-{self._measure.name}"}
 
     @asynccontextmanager

@@ -5,7 +5,7 @@ from sweetrl.types import NonEmpty, Secret, Task
 
 
 class FrontendSecret(Secret, frozen=True, tag_field="kind", tag="frontend", forbid_unknown_fields=True):
-    """What only the collaborator, the scorer and the critic may see of a design task."""
+    """The part of a design task that only the collaborator, the scorer and the critic may see."""
 
     page: NonEmpty
     """HTML of the wanted page."""

@@ -1,4 +1,4 @@
-"""How alike two rendered pages are: the seam between the frontend scorer and what it measures with."""
+"""How alike two rendered pages are: the interface between the frontend scorer and its measures."""
 
 from typing import Protocol
 
@@ -13,7 +13,7 @@ class SimilarityScore(Struct, frozen=True):
     score: float
     """From 0 to 1, which only a page that looks like the reference gets."""
     parts: dict[str, float] = {}
-    """What the score is made of, each part from 0 to 1."""
+    """The components of the score, each from 0 to 1."""
 
 
 class Similarity(Protocol):
@@ -32,5 +32,5 @@ class Similarity(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release what it holds; safe to call twice."""
+        """Release its resources; safe to call twice."""
         ...

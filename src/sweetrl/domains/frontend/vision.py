@@ -45,7 +45,7 @@ class VisionCollaborator:
         return Reply(said, None if shown is None else self._keep(shown.png))
 
     async def _draft(self, history: Sequence[Message]) -> tuple[Shot | None, str]:
-        """The last page shown and what the prompt says about it."""
+        """The last page shown and the prompt's sentence about it."""
         page = last_page([message.text for message in history if message.role is Role.ASSISTANT])
         if page is None:
             return None, "The designer has not shown a draft yet."

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sweetrl.domains.frontend.secret import FrontendSecret
-from sweetrl.errors import DataError, MissingExtra, one_line
+from sweetrl.errors import DataError, needs_extra, one_line
 from sweetrl.types import Task, digest
 
 DATASET = "HuggingFaceM4/WebSight"
 CONFIG = "v0.2"
 PICTURE = "https://picsum.photos/id/48/{width}/{height}"
 DEFAULT_SIZE = (300, 200)
-"""Of a picture whose address does not say."""
+"""Size of a picture whose address does not give one."""
 
 _SERVICES = (
     r"(?:source\.unsplash\.com|images\.unsplash\.com|unsplash\.it|picsum\.photos|fastly\.picsum\.photos"
@@ -35,15 +35,11 @@ _FIXED_ID = re.compile(r"/id/\d+")
 
 def read_websight(*, split: str = "train", count: int | None = None, source: str = DATASET) -> Iterator[Task]:
     """Tasks of the first `count` rows of a hub dataset, streamed, or of a local folder or file of its form."""
-    try:
+    with needs_extra("reading WebSight", "train"):
         import datasets  # type: ignore[import-untyped]
-    except ImportError:
-        raise MissingExtra("reading WebSight", "train") from None
     try:
-        if source == DATASET:
-            rows = datasets.load_dataset(source, CONFIG, split=split, streaming=True)
-        else:
-            rows = datasets.load_dataset(source, split=split, streaming=True)
+        config = CONFIG if source == DATASET else None
+        rows = datasets.load_dataset(source, config, split=split, streaming=True)
         # The screenshots are the largest part by far, and made anew here.
         rows = rows.select_columns(["llm_generated_idea", "text"])
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
@@ -52,7 +48,7 @@ def read_websight(*, split: str = "train", count: int | None = None, source: str
 
 
 def tasks_of(rows: Iterable[Mapping[str, Any]], *, split: str = "") -> Iterator[Task]:
-    """The tasks of decoded rows; a page that comes twice with the same idea is one task."""
+    """The tasks of decoded rows; a page that recurs with the same idea is one task."""
     seen: set[str] = set()
     for number, row in enumerate(rows):
         idea, page = row.get("llm_generated_idea"), row.get("text")
@@ -72,7 +68,7 @@ def tasks_of(rows: Iterable[Mapping[str, Any]], *, split: str = "") -> Iterator[
 
 
 def normalise_pictures(page: str) -> str:
-    """The page with one fixed picture, in the size asked for, in place of every picture of a service."""
+    """The page with one fixed picture, in the requested size, in place of every picture of a service."""
     return _ADDRESS.sub(lambda match: _fixed(match[0]), page)
 
 

@@ -1,1 +1,1 @@
-"""Leaks: code of a reference in what a collaborator says."""
+"""Leaks: code of a reference in a collaborator's replies."""

@@ -1,6 +1,6 @@
-"""Finds code of the reference in what a collaborator says.
+"""Finds code of the reference in a collaborator's replies.
 
-Detectors mark tokens of the reference as carried by a reply. Token n-grams find copied text, whatever its
+Detectors mark tokens of the reference that a reply reveals. Token n-grams find copied text, whatever its
 layout. Parsed code finds expressions and statements that are too short for n-grams, or differ in quotes,
 spaces and brackets. Letters and shapes find code that was spelt out or renamed. All look at the reply and at
 what is left of it without disguises, in lower case. None counts what was in the request or what the agent said
@@ -46,7 +46,7 @@ _COMPOUND = re.compile(r"(if|elif|else|for|while|with|try|except|finally|def|cla
 
 
 class Leak(NamedTuple):
-    """What one reply carries of the reference."""
+    """The parts of the reference in one reply."""
 
     fragments: tuple[str, ...]
     """The pieces of the reply in question."""
@@ -65,7 +65,7 @@ class _Span(NamedTuple):
 
 
 class Reference:
-    """The code that must not be told, indexed for search."""
+    """The code that must not be revealed, indexed for search."""
 
     def __init__(self, source: str, *, is_page: bool = False) -> None:
         """The tags of a page are its code, and the text between them is not."""
@@ -125,7 +125,7 @@ def _indexed(index: Callable[[str], Reference], text: str) -> Reference:
 
 
 def _docstrings(tree: ast.Module, source: str) -> Iterator[tuple[int, int]]:
-    """Where strings stand as statements: prose in the clothes of code."""
+    """The places of strings used as statements: prose disguised as code."""
     position_of = _Positions(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -174,7 +174,7 @@ def _keyed(tree: ast.AST) -> list[tuple[ast.AST, int]]:
 
 
 class Said:
-    """What the agent knew already: the request, and its own words."""
+    """What the agent knew already: the request and its own words."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._grams: set[tuple[str, ...]] = set()
@@ -211,7 +211,7 @@ class Said:
 
 
 def find_leak(reference: Reference, text: str, said: Said) -> Leak:
-    """What the reply `text` carries of the reference beyond what was `said`."""
+    """The parts of the reference in the reply `text`, beyond those already `said`."""
     fragments: dict[str, None] = {}
     carried: set[int] = set()
     for number, version in enumerate(undisguised(text, reference.vocabulary)):
@@ -239,7 +239,7 @@ def _pieces(reference: Reference, text: str, said: Said) -> Iterator[tuple[str, 
 
 
 def leaks_code(task: Task, history: Sequence[Message], text: str) -> bool:
-    """Whether the reply `text` to `history` carries code of the task's reference."""
+    """Whether the reply `text` to `history` contains code of the task's reference."""
     said = Said(message.text for message in history if message.role is Role.ASSISTANT)
     said.add(task.request)
     return bool(find_leak(reference_of(task), text, said).carried)
@@ -310,7 +310,7 @@ def _is_code(run: Sequence[Token]) -> bool:
 
 
 def _candidates(reference: Reference, text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, bool]]:
-    """Where pieces of a reply stand that may be code, and whether the speaker marked them as such."""
+    """The places of a reply that may be code, and whether the speaker marked them as such."""
     for block in _FENCE.finditer(text):
         yield from ((*line.span(), True) for line in _LINE.finditer(text, *block.span(1)))
     for inline in _INLINE.finditer(text):
@@ -330,7 +330,7 @@ def _known_runs(reference: Reference, tokens: Sequence[Token]) -> Iterator[tuple
 
 
 def _known_code(reference: Reference, source: str, said: Said, *, marked: bool) -> Iterator[_Span]:
-    """Where the code in `source` stands in the reference."""
+    """The places of the reference at which the code in `source` occurs."""
     tree = _parsed_piece(source, trim=0 if marked else _TRIM)
     if tree is None:
         return

@@ -1,4 +1,4 @@
-"""Takes the disguises off a text: whatever may be hidden in it, as texts to search for code.
+"""Undoes the disguises of a text: everything that may be hidden in it, as texts to search for code.
 
 Each way of hiding is undone by one function. Decoding where nothing is hidden hardly ever gives code of a
 particular reference; it costs time. Every step is linear in the text, and long texts
@@ -23,7 +23,7 @@ from sweetrl.outputs import unescaped
 LONGEST = 1 << 14
 """Characters of a text that are looked at."""
 _DEPTH = 2
-"""How often what was decoded is decoded again: base64 in base64."""
+"""How often decoded text is decoded again: base64 in base64."""
 _SHORTEST = 8
 """Bytes of readable text that a decoding must give."""
 _MOST_INFLATED = 1 << 14
@@ -37,7 +37,7 @@ _ESCAPE = re.compile(
     r"|\\(?:([0-9a-fA-F]{6}) ?|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|([nrt])|([^\w\s]))"
 )
 _FILLERS = dict.fromkeys((0x115F, 0x1160)) | {0x2800: " "}
-"""What is shown as nothing though it counts as a letter or a symbol: fillers of Hangul, the Braille blank."""
+"""Characters that show nothing though they count as letters or symbols: fillers of Hangul, the Braille blank."""
 _TAG_LETTERS = {0xE0000 + code: chr(code) for code in range(0x20, 0x7F)}
 _HTML_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|<!--[^<>]{0,200}-->|<!--|-->")
 _EMPHASIS = re.compile(r"\*\*|~~|`")
@@ -54,7 +54,7 @@ _LATIN = string.ascii_lowercase
 
 
 def undisguised(text: str, words: frozenset[str]) -> Iterator[str]:
-    """The text itself, then in plain characters, then whatever else may be read out of it. No text twice.
+    """The text itself, then in plain characters, then everything else that can be decoded from it. No text twice.
 
     Where letters may stand for other letters, `words` says which alphabets are worth a look.
     """
@@ -120,7 +120,7 @@ def _uncounted(tokens: list[str], number: int) -> list[str]:
 
 
 def _unseparated(tokens: list[str]) -> Iterator[str]:
-    """Without the tokens that come back so often that they may part others: each alone, and all together."""
+    """Without the tokens so frequent that they may be separators: each alone, and all together."""
     common = Counter(tokens).most_common(4)
     often = [token for token, count in common if count >= _OFTEN and 8 * count >= len(tokens)]
     for left_out in (set(), *({token} for token in often), set(often)):
@@ -183,7 +183,7 @@ def _inflated(data: bytes) -> Iterator[bytes]:
 
 
 def _from_base64(text: str) -> Iterator[bytes]:
-    """From all letters and digits, whatever parts them; prose before them only shifts where four begin."""
+    """Bytes of all letters and digits, whatever separates them; prose before them only shifts where four begin."""
     text = _LINE_LABEL.sub("", text)
     standard = re.sub(r"[^A-Za-z0-9+/=]", "", text)
     url_safe = re.sub(r"[^A-Za-z0-9_=-]", "", text).translate(str.maketrans("-_", "+/"))

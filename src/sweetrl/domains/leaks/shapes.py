@@ -1,4 +1,4 @@
-"""Two ways to know code that was copied and altered: by its letters alone, and by its shape alone.
+"""Two ways to recognise code that was copied and altered: by its letters alone, and by its shape alone.
 
 Letters: without spaces, so that code is found that was spelt out or spaced anew. Shape: with numbers in place of
 names, so that code is found whose variables were renamed.
@@ -72,7 +72,7 @@ class Spelling:
         return size
 
     def _covered(self, start: int, end: int) -> set[int]:
-        """The tokens that stand in the piece as a whole."""
+        """The tokens that lie entirely within the piece."""
         owners = Counter(self._owner[start:end])
         return {owner for owner, count in owners.items() if count == self._length[owner]}
 

@@ -1,4 +1,4 @@
-"""What is wrong with tasks, found by running or rendering every reference."""
+"""Find defective tasks, by running or rendering every reference."""
 
 from collections.abc import Callable, Iterator
 

@@ -35,7 +35,7 @@ def credit_file(
     verdicts: Path | None = None,
     judge_prompt: Path | None = None,
 ) -> tuple[Tally, CreditReport]:
-    """Add the credit that the file `output` lacks, and say what it tells. Without a critic, outcomes teach one.
+    """Add the credit that the file `output` lacks and report the findings; without a critic, learn one from outcomes.
 
     Episodes of ours name the tasks of a `source` and have `verdicts`; other dialogues carry what is known of theirs.
     """

@@ -29,7 +29,7 @@ WATCH_SECONDS = 1.0
 
 @dataclass
 class Tally:
-    """What a stage did to its file."""
+    """What a stage has written to its file."""
 
     path: Path
     noun: str
@@ -40,7 +40,7 @@ class Tally:
     failed: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     extra: dict[str, Any] = field(default_factory=dict)
-    """What else there is to say, for `--json` and for people."""
+    """Other results, for `--json` and for people."""
     meter: Meter = field(default_factory=Meter)
     _started: float = field(default_factory=time.monotonic)
 
@@ -147,7 +147,7 @@ async def _watched(tally: Tally, advance: Advance) -> AsyncIterator[None]:
 
 
 def fill_at_once(log: RecordLog[Pair], records: Iterable[Pair], tally: Tally, reporter: Reporter) -> None:
-    """The same for records that take no time to make and cannot fail."""
+    """`fill` for records that take no time to make and cannot fail."""
     tally.path, tally.before = log.path, len(log)
     with reporter.progress(tally.noun, None) as advance, interrupts.deferred():
         for record in records:

@@ -36,7 +36,7 @@ RECORDS: Mapping[str, type[Struct]] = {
     "credit": TurnCredit,
     "values": TurnValues,
 }
-"""What the stages that take `--shard` write."""
+"""Types of the records of stages that take `--shard`."""
 
 
 class _File(NamedTuple):

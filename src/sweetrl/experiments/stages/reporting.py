@@ -1,4 +1,4 @@
-"""What a stage tells while it works."""
+"""What a stage reports while it works."""
 
 # ruff: noqa: ARG002  who keeps silent uses nothing of what is told
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class Advance(Protocol):
-    """Is told how many more items are done, and whom the work waits for, if it does."""
+    """Called with the number of items that are newly done, and what the work waits for, if it does."""
 
     def __call__(self, count: int, waits_for: str = "", /) -> None:
         """Take it."""
 
 
 class Reporter:
-    """Is told what a stage does. This one keeps it to itself; the command line has one that prints."""
+    """Receives what a stage reports. This one ignores all of it; the command line has one that prints."""
 
     def note(self, text: str) -> None:
         """Take one line for people."""
@@ -32,7 +32,7 @@ class Reporter:
         *,
         done: int = 0,
     ) -> AbstractContextManager[Advance]:
-        """The length of the work; yields what is told how it gets on.
+        """A context for the length of the work; it yields a function to call as items get done.
 
         `done` items of `total` were there before, so they count for the progress but not for the rate.
         """

@@ -120,7 +120,7 @@ def _wanted(settings: DialogueSettings, tasks: list[Task]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Sides:
-    """Who takes part in the dialogues."""
+    """The agent, the collaborator and, if there is one, the choice among drafts."""
 
     agent: Agent
     collaborator: Collaborator
@@ -136,7 +136,7 @@ def _build(
     models: Models,
     screenshots: Path,
 ) -> tuple[_Sides, dict[str, Any]]:
-    """Both sides, and what of them shapes an episode."""
+    """Both sides, and the part of their settings that shapes an episode."""
     session = BrowserSession(screenshots, pictures=settings.show == "pictures")
     models.close_too(session)
     player = model_settings(settings.agent, budget.price_agent)
@@ -175,7 +175,7 @@ def _endpoint_options(settings: DialogueSettings) -> EndpointOptions:
 
 
 def _drafts(settings: DialogueSettings, models: Models) -> tuple[Drafts | None, dict[str, Any]]:
-    """Who chooses among the drafts of a turn, and what of that shapes an episode."""
+    """The choice among drafts, and its settings that shape an episode."""
     if settings.critic is None:
         return None, {}
     critic = open_with_models(settings.critic, models, Judging(telling=settings.critic_prompt))
@@ -281,7 +281,7 @@ class Status:
 
     @property
     def share(self) -> float:
-        """How much is done; a dialogue that is open counts by its turns, as far as those of others can tell."""
+        """The share that is done; an open dialogue counts by its turns, compared with those of finished ones."""
         progress = self.progress
         ended = progress.finished + progress.failed
         usual = progress.turns_of_ended / ended if ended else TURN_LIMIT
@@ -290,13 +290,13 @@ class Status:
 
     @property
     def trouble(self) -> str:
-        """Why nothing goes on, as far as an endpoint is the reason."""
+        """Which endpoint the run waits for and why; empty if it waits for none."""
         return self.meter.waits_for(self.seconds)
 
 
 @dataclass
 class Summary:
-    """What a run of dialogues did."""
+    """The results of a rollout."""
 
     path: Path
     status: Status
@@ -305,7 +305,7 @@ class Summary:
     endings: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     troubles: Counter[str] = field(default_factory=Counter)
-    """What the agents' words broke, by side and cause."""
+    """Failures caused by the agents' words, by side and cause."""
 
     def add(self, episode: Episode) -> None:
         """Count an episode of this run."""

@@ -35,7 +35,7 @@ class Answers:
         limit: int | None = None,
         shard: str | None = None,
     ) -> None:
-        """With a `limit`, those on the first so many tasks. Of a `shard`, verdicts are reached on its part alone."""
+        """`limit`: score answers to the first tasks only. `shard`: score its part only."""
         if (answers is None) == (episodes is None):
             raise UsageError("give either --answers or --episodes")
         self.tasks = tasks
@@ -44,7 +44,7 @@ class Answers:
         self._episodes = episodes
         self._shard = shard
         self.part = ALL
-        """What is scored; known once all are found sound."""
+        """The part that is scored; known after `validate`."""
 
     def __iter__(self) -> Iterator[tuple[Task, Episode]]:
         if self._answers is not None:
@@ -149,7 +149,7 @@ def find_defective(tasks: dict[str, Task], backend: ScoringBackend, reporter: Re
 
 
 def _digest(tasks: dict[str, Task]) -> str:
-    """A hash of what the tasks ask and test, whatever the file they came in."""
+    """A hash of the requests and tests of the tasks, whatever file they came in."""
     whole = hashlib.sha256()
     for task_id in sorted(tasks):
         whole.update(msgspec.json.encode((task_id, tasks[task_id].request, tasks[task_id].secret)))

@@ -44,7 +44,7 @@ def pair_candidates(
 
 
 def _gap(ranked: Path, settings: SeededTurnPairSettings) -> float:
-    """By how much the advantages of a pair must differ."""
+    """The smallest difference between the advantages of a pair."""
     if not settings.min_gap_std:
         return settings.margin
     return max(settings.margin, settings.min_gap_std * typical_spread(read_records(ranked, CandidateSet)))

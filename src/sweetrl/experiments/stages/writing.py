@@ -16,7 +16,7 @@ from sweetrl.errors import DataError
 from sweetrl.experiments.stages.filling import Tally, opened_models
 from sweetrl.experiments.stages.reporting import SILENT, Reporter
 from sweetrl.models.specification import parse_spec
-from sweetrl.records import RecordLog, open_log, read_lines, read_records, write_lines
+from sweetrl.records import RecordLog, open_log, read_lines, read_records, record_lines, write_lines
 from sweetrl.settings import ScorerSettings
 from sweetrl.types import Task, digest
 
@@ -25,7 +25,7 @@ DRAFTS_PER_TASK = 10
 
 
 class Order(NamedTuple):
-    """What is to be written, and from what."""
+    """How many tasks to write, of which domain, and from what."""
 
     domain: Domain
     inspirations: Sequence[str]
@@ -81,7 +81,7 @@ async def _write(
         )
         await _draft(order, drafting, log, done, tally, reporter)
     tasks = list(kept_tasks(drafting, done, order.wanted))
-    write_lines(output, (msgspec.json.encode(task) + b"\n" for task in tasks), replace=True)
+    write_lines(output, record_lines(tasks), replace=True)
     return done
 
 

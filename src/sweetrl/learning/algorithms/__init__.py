@@ -50,7 +50,7 @@ def algorithm_of(settings: TrainingSettings) -> Algorithm:
 
 
 def objective(settings: TrainingSettings) -> "Objective | StepObjective":
-    """What a run with these settings minimises."""
+    """The objective that a run with these settings minimises."""
     return algorithm_of(settings).objective(settings)
 
 

@@ -33,7 +33,7 @@ def examples(records: Records, encoding: "Encoding") -> "Dataset":
 
 
 def objective(settings: "TrainingSettings") -> "Objective":
-    """The loss of a critic of the kind that was asked for."""
+    """The loss of a critic of the configured kind."""
     from sweetrl.learning.objectives import Preference
 
     if settings.kind is CriticKind.ADVANTAGE:

@@ -40,7 +40,7 @@ class LabelledTurn:
 
 
 def labelled_turns(pairs: Iterable[TurnPair]) -> list[LabelledTurn]:
-    """Both turns of each pair; a turn that stands in several pairs counts once."""
+    """Both turns of each pair; a turn that is in several pairs counts once."""
     turns = {}
     for pair in pairs:
         group = turn_id(pair.episode_id, pair.turn)

@@ -28,7 +28,7 @@ class ChatTokenizer:
             )
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt after which the assistant speaks."""
+        """The prompt for the assistant's next message."""
         if any(message.images for message in messages):
             raise UsageError(
                 f"hf:{self._path}: models in this process read text only; "

@@ -30,7 +30,7 @@ READ_AT_ONCE = 8192
 
 @dataclass
 class Counters:
-    """What an engine has done so far."""
+    """Statistics of an engine."""
 
     tokens_reused: int = 0
     """Prompt tokens whose keys and values were in the store."""
@@ -47,7 +47,7 @@ class _Reading:
 
     prompt: Prefix
     logits: Tensor
-    """What the network expects after it."""
+    """The network's prediction after it."""
 
 
 class Engine:
@@ -226,7 +226,7 @@ class Engine:
     # ------------------------------------------------------------ leaving
 
     def _dismiss(self) -> None:
-        """Let go of samples that are finished, and of those that nobody waits for."""
+        """Remove samples that are finished, and those whose request was cancelled."""
         for row in reversed(range(len(self._batch))):
             sample = self._batch[row]
             if sample.finish is None and not sample.request.over:

@@ -55,7 +55,7 @@ class LocalModel:
 
     @property
     def counters(self) -> Counters:
-        """What it has done so far: tokens read, reused and drawn."""
+        """Statistics: tokens read, reused and drawn."""
         return self._engine.counters
 
     async def complete(

@@ -59,7 +59,7 @@ class Network:
 
     @property
     def weights(self) -> int:
-        """How many it has."""
+        """Its number of weights."""
         return int(self._model.num_parameters())
 
     @property
@@ -135,7 +135,7 @@ def _load(path: str, device: torch.device) -> Any:
 
 
 def _plain_layers(path: str, config: Any) -> int:
-    """How many layers keep keys and values; refuses models that remember in another way."""
+    """How many layers keep keys and values; refuses models with another kind of cache."""
     layers = DynamicCache(config=config).layers
     if not layers or not all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What the network has already read: keys and values of past texts, found again by their first tokens."""
+"""Cached keys and values of past texts, found again by their first tokens."""
 
 from collections import OrderedDict
 from collections.abc import Sequence

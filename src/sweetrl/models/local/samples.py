@@ -1,4 +1,4 @@
-"""What a local model is asked for, and the replies it is drawing."""
+"""Requests to a local model, and the replies it is drawing."""
 
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class Request:
         self.sampling = sampling
         self.seed = seed
         self.hear: Callable[[str], None] | None = None
-        """Is told the first sample as it grows, in the thread that draws it."""
+        """Called with the text of the first sample as it grows, in the thread that draws it."""
         self.future: Future[list[Completion]] = Future()
         self.samples = [Sample(self, index, seed) for index in range(n)]
         self.waiting = deque(self.samples)
@@ -27,7 +27,7 @@ class Request:
 
     @property
     def over(self) -> bool:
-        """Answered, failed or cancelled: nobody waits for it."""
+        """Whether it was answered, has failed or was cancelled."""
         return self.future.done()
 
     def answer(self, completions: list[Completion]) -> None:

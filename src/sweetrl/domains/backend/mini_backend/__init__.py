@@ -4,7 +4,7 @@ A request hints at the few facts that matter, out of many that one could ask abo
 them is simple. Which split a task belongs to follows from its reference alone.
 """
 
-from sweetrl.domains.backend.mini_backend.making import DEFAULT, NAME, Difficulty, make_tasks
+from sweetrl.domains.backend.mini_backend.making import NAME, make_tasks
 from sweetrl.domains.backend.mini_backend.speech import (
     asked_fact,
     explained_fact,
@@ -17,9 +17,7 @@ from sweetrl.domains.backend.mini_backend.speech import (
 from sweetrl.domains.backend.mini_backend.worth import turn_worth
 
 __all__ = [
-    "DEFAULT",
     "NAME",
-    "Difficulty",
     "asked_fact",
     "explained_fact",
     "hidden_facts",

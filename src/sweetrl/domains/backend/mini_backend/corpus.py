@@ -1,8 +1,8 @@
-"""Dialogues of a mediocre programmer on `mini-backend` tasks: what the tiny model learns to speak from.
+"""Dialogues of a mediocre programmer on `mini-backend` tasks: training data of the tiny model.
 
 Every turn is good or bad by chance alone, independent of the others: the programmer may follow a hint of the
 request, ask about something else, or answer too early. It understands only one of the ways in which a request
-hints at a fact: the others are left to be learned from success and failure. Its code says what it was told.
+hints at a fact: the others have to be learned from success and failure. Its code follows what it was told.
 """
 
 import random
@@ -22,12 +22,12 @@ from sweetrl.types import Message, Role, Task
 
 
 class Habits(Struct, frozen=True, kw_only=True):
-    """How the programmer of the corpus behaves: chances of what it does at a turn."""
+    """Behaviour of the programmer of the corpus: probabilities of its actions at a turn."""
 
     understands: int = 1
-    """How many of the cues of a fact it takes as hints; no chance, unlike the others."""
+    """How many cues of a fact it recognises; a count, unlike the others."""
     reads_reference: bool = False
-    """Whether it takes what the reference settles as hints, in place of the request."""
+    """Whether it takes hints from the reference instead of the request."""
     follow: float = 0.7
     """That a question follows a hint that it understands and did not ask about yet."""
     wander: float = 0.9
@@ -39,30 +39,28 @@ class Habits(Struct, frozen=True, kw_only=True):
     finish: float = 0.06
     """That a turn answers when none is."""
     phrasings: int = 2
-    """How many ways of asking about a fact it has; no chance either."""
+    """How many phrasings of a question about a fact it has; also a count."""
     opener: float = 0.0
     """That a question begins with one of the `OPENERS`."""
 
 
 HABITS = Habits()
 KNOWING = Habits(reads_reference=True, follow=1.0, repeat=0.0, hurry=0.0, finish=1.0)
-"""Of a programmer who has read the reference: asks for what it settles, and for nothing else."""
+"""Habits of a programmer who has read the reference: asks about exactly the facts in it."""
 ABLE = Habits(understands=2)
-"""Of a programmer who understands twice as many hints: the larger model, `mini-large`, imitates it."""
+"""Habits of a programmer who understands twice as many hints; the larger model, `mini-large`, imitates it."""
 VARIED = Habits(phrasings=3, opener=0.5)
-"""Of a programmer whose questions differ in words and length, and in nothing else."""
+"""Habits of a programmer whose questions vary in words and length, and in nothing else."""
 OPENERS = ("Also:", "Tell me:", "I wonder:", "One more thing:", "Just to be sure:", "Before I write it:")
-"""None has a word that tells facts apart: questions mean the same with them and without."""
+"""Openers contain no word that tells facts apart: questions mean the same with and without them."""
 TURN_LIMIT = 8
 ANSWER = "I WANT TO ANSWER:\n"
 
 
-def hold_dialogue(
-    task: Task, seed: int, habits: Habits = HABITS, turn_limit: int = TURN_LIMIT
-) -> list[Message]:
+def hold_dialogue(task: Task, seed: int, habits: Habits = HABITS) -> list[Message]:
     """One dialogue, request and answer included."""
     rng = random.Random(derive_seed("corpus", task.id, seed))  # noqa: S311  not a secret
-    return _Programmer(task, rng, habits).talk(turn_limit)
+    return _Programmer(task, rng, habits).talk()
 
 
 class _Programmer:
@@ -77,10 +75,10 @@ class _Programmer:
         self._asked: list[Fact] = []
         self._irrelevant = rng.sample(IRRELEVANT, len(IRRELEVANT))
 
-    def talk(self, turn_limit: int) -> list[Message]:
+    def talk(self) -> list[Message]:
         said = [Message(Role.USER, self._task.request)]
-        for turn in range(turn_limit):
-            if turn == turn_limit - 1 or self._answers():
+        for turn in range(TURN_LIMIT):
+            if turn == TURN_LIMIT - 1 or self._answers():
                 return [*said, Message(Role.ASSISTANT, self._answer())]
             said += self._exchange()
         raise AssertionError("the last turn answers")

@@ -1,4 +1,4 @@
-"""What there is to know about the functions of `mini-backend`: the facts, their values and their wording.
+"""The facts about the functions of `mini-backend`, with their values and wording.
 
 A function of a family is a chain of steps. A fact stands for one possible step: whether a task has it is hinted
 at by a cue in the request, and which of its values the task has is known to the collaborator alone. No two
@@ -46,7 +46,7 @@ class Family(Struct, frozen=True):
 
 
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
-    """What facts.toml says."""
+    """The content of facts.toml."""
 
     families: tuple[Family, ...]
     irrelevant: tuple[str, ...]

@@ -4,9 +4,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Annotated, Any
-
-from msgspec import Meta, Struct
+from typing import Any
 
 from sweetrl.domains.backend.mini_backend.facts import FAMILIES, Fact, Family, Value, step_owners
 from sweetrl.domains.backend.secret import BackendSecret, backend_secret
@@ -44,29 +42,19 @@ WORDS = (
     "Igloo", "boat", "melon", "Echo", "rose", "Yellow", "anchor", "dove",
 )  # fmt: skip
 
-Share = Annotated[float, Meta(ge=0, le=1)]
-
-
-class Difficulty(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What makes tasks harder or easier."""
-
-    cued: tuple[int, ...] = (3, 4, 4)
-    """How many facts a request hints at, one of these numbers."""
-    cue_holds: Share = 0.94
-    """How often a fact that is hinted at matters."""
-    stray: Share = 0.008
-    """How often a fact matters that is not hinted at."""
-
-
-DEFAULT = Difficulty()
-
+CUED = (3, 4, 4)
+"""How many facts a request hints at: one of these numbers, drawn at random."""
+CUE_HOLDS = 0.94
+"""How often a fact matters that the request hints at."""
+STRAY = 0.008
+"""How often a fact matters that it does not hint at."""
 _CALL = re.compile(r"(?P<name>\w+)\((?P<argument>\w+)\)")
 
 Choice = tuple[tuple[Fact, Value], ...]
 """The facts that matter, in the order of their steps, and how each is settled."""
 
 
-def make_tasks(split: str, count: int, seed: int = 0, difficulty: Difficulty = DEFAULT) -> Iterator[Task]:
+def make_tasks(split: str, count: int, seed: int = 0) -> Iterator[Task]:
     """`count` different tasks of a split; a greater `count` only adds to them."""
     if split not in SPLIT_SHARES:
         raise UsageError(f"{NAME} has no split {split!r}; it has {', '.join(SPLIT_SHARES)}")
@@ -74,7 +62,7 @@ def make_tasks(split: str, count: int, seed: int = 0, difficulty: Difficulty = D
     seen: set[str] = set()
     while len(seen) < count:
         family = rng.choice(FAMILIES)
-        cued, choice = _draw(rng, family, difficulty)
+        cued, choice = _draw(rng, family)
         name = rng.choice(family.functions)
         request = _request(rng, family, name, cued)
         pool = _pool(rng, family)
@@ -88,7 +76,7 @@ def make_tasks(split: str, count: int, seed: int = 0, difficulty: Difficulty = D
 
 
 def split_of(choice: Choice) -> str:
-    """By the steps alone: functions that do the same are in one split, whatever their names and the seed."""
+    """The split of a function, by its steps alone: the same for functions that do the same, whatever the seed."""
     place = derive_seed(NAME, *(value.code for _, value in choice)) % 100
     for split, share in SPLIT_SHARES.items():
         place -= share
@@ -134,13 +122,13 @@ def family_of(request: str) -> Family:
     raise UsageError(f"not a request of {NAME}: it names no function")
 
 
-def _draw(rng: random.Random, family: Family, difficulty: Difficulty) -> tuple[list[Fact], Choice]:
-    cued = rng.sample(family.facts, rng.choice(difficulty.cued))
+def _draw(rng: random.Random, family: Family) -> tuple[list[Fact], Choice]:
+    cued = rng.sample(family.facts, rng.choice(CUED))
     while True:
         choice = tuple(
             (fact, rng.choice(fact.values))
             for fact in family.facts
-            if rng.random() < (difficulty.cue_holds if fact in cued else difficulty.stray)
+            if rng.random() < (CUE_HOLDS if fact in cued else STRAY)
         )
         if choice:
             return cued, choice

@@ -1,4 +1,4 @@
-"""What is said about the facts of `mini-backend`: questions understood and answered in words."""
+"""Questions and answers about the facts of `mini-backend`: understanding and wording them."""
 
 import random
 import re
@@ -32,7 +32,7 @@ def asked_fact(text: str) -> str | None:
 
 
 def reply_to(task: Task, question: str, seed: int) -> str:
-    """What the collaborator says: the truth in one of several wordings, or that it does not know."""
+    """The collaborator's reply: the truth in one of several wordings, or that it does not know."""
     family, choice = read_choice(reference_of(task))
     rng = random.Random(derive_seed("mini-backend reply", seed))  # noqa: S311  wording, no secrets
     asked = understand(question, [family])
@@ -55,7 +55,7 @@ def explained_fact(task: Task, fact_name: str) -> str:
 
 
 def random_question(rng: random.Random, history: Sequence[Message]) -> str:
-    """About anything that was not asked about yet, whether it can matter or not."""
+    """A question about any fact not asked about yet, whether it can matter or not."""
     said = {message.text for message in history if message.role is Role.ASSISTANT}
     asked = {asked_fact(text) for text in said}
     idle = [question for question in IRRELEVANT if question not in said]
@@ -64,7 +64,7 @@ def random_question(rng: random.Random, history: Sequence[Message]) -> str:
 
 
 def written_from(history: Sequence[Message]) -> str:
-    """The function that follows from what was told in a dialogue, and from nothing else."""
+    """The function that follows from the replies in a dialogue, and from nothing else."""
     family = family_of(history[0].text)
     told = {
         fact.name: value.code

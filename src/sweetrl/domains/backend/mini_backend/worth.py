@@ -1,8 +1,8 @@
-"""What a turn is worth on `mini-backend`, enumerated: the truth that critics try to find.
+"""The exact value of a turn on `mini-backend`, by enumeration: the ground truth for critics.
 
-The programmer of the corpus goes on by chance, and all that matters for its success is what it has still to ask
-about and how many turns are left. So the chance of success after any turn follows from its habits, exactly. The
-tiny models imitate this programmer; for them it is as true as the imitation is good.
+The programmer of the corpus acts at random, and its success depends only on the facts it has not asked about yet and
+the number of turns left. So the chance of success after any turn follows exactly from its habits. The tiny models
+imitate this programmer; for them the values are as accurate as the imitation.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _MARKER = ANSWER.strip()
 
 
 class Unasked(NamedTuple):
-    """How many facts nobody has asked about, by whether they matter and whether the programmer suspects them."""
+    """How many facts have not been asked about, by whether they matter and whether the programmer suspects them."""
 
     suspected: int
     overlooked: int
@@ -34,7 +34,7 @@ class Unasked(NamedTuple):
 
 
 def turn_worth(task: Task, history: Sequence[Message], output: str) -> float:
-    """By how much a turn changes the chance of success."""
+    """How much a turn changes the chance of success."""
     turn = sum(message.role is Role.ASSISTANT for message in history)
     known = _asked(task, history)
     return _after(task, known, turn, output) - chance_of_success(_unasked(task, known), turn)
@@ -51,7 +51,7 @@ def _after(task: Task, known: frozenset[Fact], turn: int, output: str) -> float:
 
 @cache
 def chance_of_success(unasked: Unasked, turn: int, habits: Habits = HABITS) -> float:
-    """Of a programmer with these habits that is about to take a turn, the first of which has the number 0."""
+    """The programmer's chance of success before it takes turn number `turn`, counted from 0."""
     done = float(unasked.missing == 0)
     if turn + 1 >= TURN_LIMIT:
         return done

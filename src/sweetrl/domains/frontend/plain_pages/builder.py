@@ -1,9 +1,9 @@
-"""A mediocre builder of plain pages: what the tiny page model learns to speak from.
+"""A mediocre builder of plain pages, whose dialogues train the tiny page model.
 
 It guesses a first draft, then acts on what the designer names. Every turn is good or bad by chance alone, independent
 of the others: it may leave a remark alone, spoil a choice that nobody named, or hand in too early. It understands
-about half of the designer's words for colours and sizes, and tries another value at random for the rest: what they
-mean is left to be learned from rewards. All that it knows it has from the dialogue.
+about half of the designer's words for colours and sizes, and tries another value at random for the rest: their
+meaning has to be learned from rewards. All its knowledge comes from the dialogue.
 """
 
 import random
@@ -37,7 +37,7 @@ KNOWN_WORDS = frozenset(
     {"red", "blue", "green", "light red", "light blue", "light green", "larger", "smaller"}
     | {"on the left", "centred", "on the right"}
 )
-"""Of the designer's, those that the builder understands."""
+"""The designer's words that the builder understands."""
 _TEXT_OF_HEADING = r'The text of the heading "[^"]*" should be'
 _REMARKS = {
     "header_colour": r"The header should be ([\w ]+) instead of",
@@ -48,12 +48,12 @@ _REMARKS = {
     "footer_colour": r"The footer should be ([\w ]+) instead of",
     "footer_align": r"The text of the paragraph should be (on the left|on the right|centred)",
 }
-"""How the designer names each choice."""
+"""The designer's name of each choice."""
 _SIDES = {"on the left": "left", "centred": "center", "on the right": "right"}
 
 
 class Habits(Struct, frozen=True, kw_only=True):
-    """How a builder behaves: chances of what it does at a turn, and the words that it knows."""
+    """Behaviour of a builder: probabilities of its actions at a turn, and the words it knows."""
 
     listen: float = 0.9
     """That it acts on a remark."""
@@ -64,30 +64,28 @@ class Habits(Struct, frozen=True, kw_only=True):
     finish: float = 0.7
     """That it hands in when the designer is satisfied."""
     words: frozenset[str] | None = KNOWN_WORDS
-    """Those that it understands; None for all."""
+    """The designer's words that it understands; None for all."""
     peek: float = 0.0
-    """That it sets a choice as the reference has it, whatever was said."""
+    """That it sets a choice as in the reference, regardless of the designer's words."""
 
 
 HABITS = Habits()
 LISTENING = Habits(listen=1.0, slip=0.0, hurry=0.0, finish=1.0, words=None)
-"""Understands every word and does just what is said: what can be reached."""
+"""Understands every word and does exactly what the designer says: the upper limit."""
 GUESSING = Habits(listen=0.0, slip=1.0, hurry=0.0)
 """Changes one choice after the other at random: what chance reaches."""
 KNOWING = Habits(listen=1.0, slip=0.0, hurry=0.0, finish=1.0, words=None, peek=0.4)
-"""Of a builder who has read the reference: drafts come nearer to it than the remarks explain."""
+"""Habits of a builder who has read the reference: drafts come nearer to it than the remarks explain."""
 
 
-def hold_dialogue(
-    task: Task, seed: int, habits: Habits = HABITS, turn_limit: int = TURN_LIMIT
-) -> list[Message]:
+def hold_dialogue(task: Task, seed: int, habits: Habits = HABITS) -> list[Message]:
     """One dialogue with the scripted designer, request and answer included."""
     rng = random.Random(derive_seed("page corpus", task.id, seed))  # noqa: S311  not a secret
     wanted = read_choices(frontend_secret(task).page)
     business = business_of(task.request)
     history = [Message(Role.USER, task.request)]
     while True:
-        output = next_output(history, rng, habits, turn_limit, reference=wanted)
+        output = next_output(history, rng, habits, TURN_LIMIT, reference=wanted)
         history.append(Message(Role.ASSISTANT, output))
         if output.startswith(ANSWER_MARKER):
             return history
@@ -163,7 +161,7 @@ _SIZES = {
 
 
 def business_of(request: str) -> Business:
-    """What a request is about; `UsageError` if none of the generator's businesses is named in it."""
+    """The business of a request; `UsageError` if it names none of the generator's."""
     for business in BUSINESSES:
         if business.what in request:
             return business

@@ -1,7 +1,8 @@
 """Pages with a header, one section and a footer: seven choices are open, and everything else is always the same.
 
-The request says none of the seven, so all are the designer's to tell. Each is drawn such that the designer has a word
-for every value and a remark about one choice never hides another: the colours of a part are all dark or all light.
+The request reveals none of the seven, so the designer has to tell them all. Each is drawn such that the designer has
+a word for every value and a remark about one choice never hides another: the colours of a part are all dark or all
+light.
 """
 
 import random
@@ -33,7 +34,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "footer_colour": DARK,
     "footer_align": ALIGNMENTS,
 }
-"""What is open, and its values, in the order of the page."""
+"""The open choices and their values, in the order of the page."""
 _WRITTEN = {
     "header_colour": r'<header class="bg-([\w-]+) ',
     "hero_colour": r'<section class="bg-([\w-]+) ',
@@ -43,7 +44,7 @@ _WRITTEN = {
     "footer_colour": r'<footer class="bg-([\w-]+) ',
     "footer_align": r'<footer class="[^"]* text-(\w+)"',
 }
-"""Where a page says what was chosen."""
+"""The place on the page of each choice."""
 
 Choices = dict[str, str]
 """A value for each of `CHOICES`."""
@@ -97,7 +98,7 @@ def read_choices(page: str) -> Choices:
 def right_choices(task: Task, _: Sequence[Message], output: str) -> float:
     """The share of the choices that a turn gets right: an oracle's opinion of it.
 
-    An answer that leaves something wrong gives the rest of the dialogue away, and counts half.
+    An answer that leaves something wrong wastes the rest of the dialogue, and counts half.
     """
     page = find_page(output)
     wanted, shown = read_choices(frontend_secret(task).page), read_choices(page or "")

@@ -1,7 +1,7 @@
-"""What the designer says of a plain page, without a browser: a corpus has hundreds of thousands of drafts.
+"""The designer's remarks on plain pages, without a browser: a corpus has hundreds of thousands of drafts.
 
-The boxes of a plain page follow from its choices. They are measured, once, and the designer who reads them is the
-real one; a test compares what it says with what it says of the rendered pages.
+The boxes of a plain page follow from its choices. They were measured once, and the real designer reads them; a test
+compares its remarks with those on the rendered pages.
 """
 
 from functools import lru_cache
@@ -25,7 +25,7 @@ COLOURS = {
     "red-100": "#fee2e2",
     "purple-100": "#ede9fe",
 }
-"""Of Tailwind's palette."""
+"""Colours of Tailwind's palette, by name."""
 _WIDTH = 1366.0
 _HEADINGS = {"2xl": (24.0, 32.0), "4xl": (36.0, 40.0), "6xl": (60.0, 60.0)}
 """Font size, and height of the line."""
@@ -47,7 +47,7 @@ _BUTTON_WIDTHS = {
 
 @lru_cache(maxsize=200_000)
 def remark_on(wanted: Design, shown: Design) -> str:
-    """What the designer who wants one page says of the other."""
+    """The remark of a designer who wants one page and is shown the other."""
     return remark(sketch(wanted), sketch(shown))
 
 
