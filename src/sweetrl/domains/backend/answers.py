@@ -50,7 +50,9 @@ _CODE_LINE = re.compile(rf"(?:{_OPENERS})\b|[@#)\]}}\s]|\w+ *(?:=|:|\()|\Z")
 _DEFINITION = r"(?:def|class|import|from|async def|try|except|else)\b"
 _DEFINITION_LINE = re.compile(rf"{_DEFINITION}|[@#)\]}}\s]|{_ASSIGNMENT}|\Z")
 # At the top level such a line does nothing but fail: it is a word of prose, or the name of the language.
-_STRAY_LINE = re.compile(r"(?!(?:try|else|finally|except)\b)(?:[A-Za-z_]\w*(?:: *[A-Za-z_]\w*)?[.!]?)?\s*\Z")
+_STRAY_LINE = re.compile(
+    r"(?!(?:try|else|finally|except)\b)(?:(?:[-+] +)?[A-Za-z_]\w*(?:: *[A-Za-z_]\w*)?[.!]?)?\s*\Z"
+)
 
 _TOP_NAME = re.compile(
     r"^(?:(?:async +def|def|class)\s+(\w++)|(\w++) *(?::[^=\n]{0,80})?=(?!=))", re.MULTILINE
@@ -76,7 +78,9 @@ _CODE_TAG = re.compile(
 )
 _NUMBER = re.compile(r"[ \t]*+(\d{1,4})[ \t]?(?:[:.|)]|(?=\s|\Z))[ \t]?")
 _PROMPT = re.compile(r"(?:>>>|\.\.\.|In \[\d{1,4}\]:| {2,9}\.\.\.:)(?: |$)", re.MULTILINE)
-_DIFF_LINE = re.compile(r"[-+ ]|@@|diff |index |\\ |\Z")
+_DIFF_LINE = re.compile(
+    r"[-+ ]|@@|diff |index |\\ |\Z|(?:new|old|deleted)(?: file)? mode |(?:rename|copy) (?:from|to) |similarity "
+)
 _STAR_IMPORT = re.compile(r"^from +(\w++)[\w.]*+ +import +\*", re.MULTILINE)
 
 

@@ -31,8 +31,8 @@ _HARMLESS = frozenset(
     isinstance issubclass iter len list map max min next object oct ord pow print range repr reversed round set slice
     sorted str sum tuple type zip""".split()  # noqa: SIM905
 )
-_MODULES = frozenset(
-    """calendar collections datetime decimal fractions functools itertools json math numpy random re statistics
+HARMLESS_MODULES = frozenset(
+    """calendar collections datetime decimal fractions functools itertools json math numpy operator random re statistics
     string""".split()  # noqa: SIM905
 )
 _NOT_ALONE = (ast.Starred, ast.FormattedValue, ast.Slice)
@@ -51,14 +51,23 @@ class Split(Struct, frozen=True):
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def ways_to_split(expression: str, functions: frozenset[str], imported: frozenset[str]) -> tuple[Split, ...]:
-    """The smallest subject first; the whole expression last."""
+def ways_to_split(
+    expression: str,
+    functions: frozenset[str],
+    imported: frozenset[str],
+    helpers: frozenset[str] = frozenset(),
+) -> tuple[Split, ...]:
+    """The smallest subject first; the whole expression last.
+
+    Rests may use what is `imported`, and `helpers` of the reference where their values have no plain form.
+    """
     whole = Split(expression.strip())
     tree = parse_expression(expression)
     if tree is None:
         return (whole,)
-    test = _Test(_with_plain_lambdas(tree, functions), functions, imported)
-    found = [test.split(width) for width in range(_MOST_WIDTHS)]
+    plain = _with_plain_lambdas(tree, functions)
+    tests = [_Test(plain, functions, names) for names in dict.fromkeys((imported, imported | helpers))]
+    found = [test.split(width) for width in range(_MOST_WIDTHS) for test in tests]
     return (*dict.fromkeys(split for split in found if split is not None), whole)
 
 
@@ -69,11 +78,11 @@ def harmless_imports(source: str) -> dict[str, str]:
     for node in tree.body if tree else ():
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.split(".")[0] in _MODULES:
+                if alias.name.split(".")[0] in HARMLESS_MODULES:
                     found[alias.asname or alias.name.split(".")[0]] = ast.unparse(ast.Import([alias]))
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             for alias in node.names:
-                if node.module.split(".")[0] in _MODULES:
+                if node.module.split(".")[0] in HARMLESS_MODULES:
                     found[alias.asname or alias.name] = ast.unparse(ast.ImportFrom(node.module, [alias], 0))
     return found
 
@@ -88,7 +97,7 @@ class _Test:
         names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
         self._anchors = [node for node in names if node.id in functions]
         self._bindings = [node for node in ast.walk(tree) if isinstance(node, ast.NamedExpr)]
-        self._foreign = [node for node in names if node.id not in self._ours | functions]
+        self._foreign = _foreign(tree, self._ours | functions)
 
     def split(self, width: int) -> Split | None:
         """The test split at subjects of so many operations; None if that leaves nothing outside, or cannot be done."""
@@ -152,8 +161,7 @@ class _Test:
         )
 
     def _harmless(self, rest: ast.expr) -> bool:
-        names = {node.id for node in ast.walk(rest) if isinstance(node, ast.Name)}
-        return names <= self._ours | {ANSWER, KNOWN}
+        return not _foreign(rest, self._ours | {ANSWER, KNOWN})
 
     def _places(self, name: str, nodes: list[ast.expr]) -> dict[int, ast.expr]:
         """By the identity of each node: the expression that stands for its value in the rest."""
@@ -216,6 +224,19 @@ class _Test:
         ]
         target = names[0] if len(names) == 1 else ast.Tuple(names, ast.Store())
         return [ast.comprehension(target, values, [], 0)]
+
+
+def _foreign(tree: ast.expr, ours: frozenset[str]) -> list[ast.Name]:
+    """The names that are not ours, but for the `__import__` of a harmless module."""
+    imports = [
+        call.func
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and not call.keywords
+        for module in call.args[:1]
+        if isinstance(module, ast.Constant) and module.value in HARMLESS_MODULES and len(call.args) == 1
+    ]
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id not in ours]
+    return [node for node in names if node.id != "__import__" or node not in imports]
 
 
 def _after(bindings: list[ast.NamedExpr], node: ast.expr) -> ast.expr:
