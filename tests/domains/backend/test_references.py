@@ -81,6 +81,12 @@ CHOSEN = {
         "f(1) == 1 or f(0)",
         True,
     ),
+    "a call that changes its argument": (
+        "def f(x): x.sort()",
+        "(lambda x: f(x) is None and x == [1, 2])([2, 1])",
+        "((x := [2, 1]), f(x), x)",
+        True,
+    ),
     "helpers of the reference": (
         "def f(x): return x / 3\ndef close(a, b): return abs(a - b) < 1e-9",
         "close(f(3), 1) and close(f(6), 2)",

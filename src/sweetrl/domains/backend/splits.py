@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from sweetrl.domains.backend.changes import calls_and_variables
 from sweetrl.syntax import parse, parse_expression
 
 ANSWER, KNOWN = "answer_value", "known_value"
@@ -68,6 +69,7 @@ def ways_to_split(
     plain = _with_plain_lambdas(tree, functions)
     tests = [_Test(plain, functions, names) for names in dict.fromkeys((imported, imported | helpers))]
     found = [test.split(width) for width in range(_MOST_WIDTHS) for test in tests]
+    found.insert(len(tests), tests[-1].split_by_variables())
     return (*dict.fromkeys(split for split in found if split is not None), whole)
 
 
@@ -114,6 +116,15 @@ class _Test:
             return Split(self._joined(subjects), ast.unparse(rest), self._joined(known))
         except (ValueError, RecursionError):
             return None  # some f-strings of a tree cannot be written down again; some trees are too deep
+
+    def split_by_variables(self) -> Split | None:
+        """The test split at all its calls and variables, for calls that change what they are given."""
+        functions = frozenset(anchor.id for anchor in self._anchors)
+        found = calls_and_variables(self._tree, functions, ANSWER)
+        try:
+            return Split(*map(ast.unparse, found)) if found and self._harmless(found[1]) else None
+        except (ValueError, RecursionError):
+            return None
 
     def _subject(self, anchor: ast.expr, width: int) -> ast.expr:
         node = anchor
