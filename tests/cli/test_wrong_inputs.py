@@ -64,6 +64,8 @@ WRONG = [
     Wrong(f"evaluate --tasks newer.jsonl {TALK}", "newer.jsonl:1", "another version", "make it anew"),
     Wrong(f"evaluate --tasks coloured.jsonl {TALK}", "coloured.jsonl:1", "field `colour`", "mend or remove"),
     Wrong(f"evaluate --tasks bare.jsonl {TALK}", "bare.jsonl:1", "required field `secret`", "mend or remove"),
+    Wrong(f"evaluate --tasks homeless.jsonl {TALK}", "homeless.jsonl:1", "no field `domain`", 'add "domain"'),
+    Wrong("run recipe.toml --set tasks.train=homeless.jsonl", "tasks.train", "no field `domain`", 'add "dom'),
     Wrong(f"evaluate --tasks untested.jsonl {TALK}", "`$.secret.tests`", "length >= 1", "mend or remove"),
     Wrong(f"evaluate --tasks run/episodes.jsonl {TALK}", "episode/1", "where task/2 was", "right file?"),
     Wrong(f"evaluate --tasks mini-backend:test:-3 {TALK}", "mini-backend:test:-3", "write", ":SPLIT:N:SEED"),
@@ -276,6 +278,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "bare.jsonl": '{"schema": "task/2", "id": "a", "domain": "backend", "request": "?"}\n',
         "untested.jsonl": '{"id": "a", "domain": "backend", "request": "?", '
         '"secret": {"reference": "x", "tests": {}}}\n',
+        "homeless.jsonl": '{"id": "a", "request": "?", "secret": {"reference": "x", "tests": {"t": "f()"}}}\n',
         "numbered.jsonl": first.replace('"t0"', "7"),
         "legal.jsonl": first.replace('"backend"', '"legal"', 1),
         "roles.jsonl": '{"messages": [{"role": "narrator", "content": "a"}]}\n',
