@@ -125,18 +125,23 @@ def _pages(dialogue: Dialogue, *, reference: bool) -> Markup | None:
 
 
 def _frame(dialogue: Dialogue) -> Markup:
-    """The page itself, where nothing of it can run, ask anyone for anything or lead anywhere."""
+    """The page itself, folded away."""
+    source = address("/page", of=dialogue.run, id=dialogue.episode.id)
     return fold(
-        "the page itself, without scripts",
-        element(
-            "iframe",
-            src=address("/page", of=dialogue.run, id=dialogue.episode.id),
-            sandbox="",
-            loading="lazy",
-            referrerpolicy="no-referrer",
-            title="the answer as a page, without scripts",
-            class_="agents-page",
-        ),
+        "the page itself, without scripts", framed_page(source, "the answer as a page, without scripts")
+    )
+
+
+def framed_page(source: str, title: str) -> Markup:
+    """A page where nothing of it can run, ask anyone for anything or lead anywhere."""
+    return element(
+        "iframe",
+        src=source,
+        sandbox="",
+        loading="lazy",
+        referrerpolicy="no-referrer",
+        title=title,
+        class_="agents-page",
     )
 
 
