@@ -28,7 +28,7 @@ def answer_section(
         _pages(dialogue, reference=show_hidden),
         None if answer is None or find_page(answer) is None else _frame(dialogue),
         None if answer is None else _code(answer, language),
-        None if answer is None or hidden is None else _difference(answer, hidden, language),
+        _difference(answer, hidden, language) if answer and hidden and hidden.reference.strip() else None,
     ]
     if not any(parts):
         return None
@@ -174,10 +174,11 @@ def _slider(dialogue: Dialogue, wanted: str, answer: str) -> Markup:
 
 def hidden_section(hidden: Hidden) -> Markup:
     """Everything about the task that the agent could not see."""
+    parts = [_part(part) for part in hidden.parts if part.text.strip()]
     return element(
         "section",
         element("h2", "Hidden from the agent"),
-        *(_part(part) for part in hidden.parts),
+        *(parts or [element("p", "Nothing: this task has no reference.", class_="note")]),
         class_="hidden-parts",
         id="hidden",
     )
