@@ -5,7 +5,8 @@
     sweetrl evaluate --tasks mini-frontend-plain:validation:4 --agent page-mediocre --collaborator designer -o pages
     .venv/bin/python scripts/viewer_screenshots.py quickstart pages
 
-writes `docs/pictures/viewer-*.png` and `play-debrief.png`. Needs the extras `browser` and `view`.
+writes `docs/pictures/viewer-*.png` and `play-*.png`, without `play-streaming.png`. Needs the extras `browser` and
+`view`.
 """
 
 import argparse
@@ -25,6 +26,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from sweetrl.browser import find_browser
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+TERMS = """What you write is kept, and published with the results of this study.
+
+You can stop at any time by closing the page."""
 Row = dict[str, Any]
 
 
@@ -42,8 +46,15 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=find_browser())
         with viewer(options.run, options.pages) as (address, rows):
             take(browser, address, rows, options.run.name, options.pages.name, options.output)
-        with tempfile.TemporaryDirectory() as folder, game(Path(folder)) as address:
-            play(browser, address, options.output / "play-debrief.png")
+        with tempfile.TemporaryDirectory() as folder:
+            terms = Path(folder, "consent.txt")
+            terms.write_text(TERMS)
+            asked = ("--tasks", "mini-backend:validation:1", "--consent", str(terms), "--ask-name")
+            with game(Path(folder, "asked"), *asked) as address:
+                play(browser, address, options.output)
+            pages = ("--tasks", "mini-frontend-plain:validation:1", "--agent", "page-mediocre")
+            with game(Path(folder, "pages"), *pages, "--as", "collaborator") as address:
+                reply(browser, address, options.output / "play-collaborator.png")
         browser.close()
 
 
@@ -66,9 +77,9 @@ def viewer(*runs: Path) -> Iterator[tuple[str, Callable[..., list[Row]]]]:
 
 
 @contextmanager
-def game(folder: Path) -> Iterator[str]:
+def game(folder: Path, *options: str) -> Iterator[str]:
     """A game for one player: its address."""
-    with serving("play", "--web", "--tasks", "mini-backend:validation:1", "-o", str(folder)) as process:
+    with serving("play", "--web", "-o", str(folder), *options) as process:
         assert process.stderr is not None
         yield process.stderr.readline().split()[-1]
 
@@ -91,7 +102,7 @@ def take(
     start = f"http://{urlsplit(address).netloc}"
     worst = next(row for row in rows(sort="hurt") if 4 <= row["turns"] <= 6)
     branched = next(row for row in rows(sort="best", run=f"{run}/seed-0") if row["id"].endswith("#0"))
-    page_row = rows(sort="best", run=pages)[0]
+    page_row = rows(sort="reward", run=pages)[0]  # where there is a difference to see
     other = next(row for row in rows(sort="best", task=worst["task"]) if row["run"] != worst["run"])
     both = {"left": worst["run"], "id": worst["id"], "right": other["run"], "other": other["id"]}
 
@@ -141,23 +152,37 @@ def tab(browser: Browser, address: str, width: int, height: int, *, dark: bool =
     return page
 
 
-def play(browser: Browser, address: str, path: Path) -> None:
-    """A picture of a finished game."""
+def click(page: Page, name: str) -> None:
+    """Press a button that leads to the next page of a game."""
+    with page.expect_navigation():
+        page.get_by_role("button", name=name).click()
+
+
+def play(browser: Browser, address: str, folder: Path) -> None:
+    """Pictures of what a player agrees to, and of a finished game."""
     page = tab(browser, address, 1000, 900)
-
-    def click(name: str) -> None:
-        with page.expect_navigation():
-            page.get_by_role("button", name=name).click()
-
-    click("Start")
+    page.check("[name=consents]")
+    page.fill("[name=name]", "Ada")
+    page.screenshot(path=folder / "play-consent.png", clip={"x": 0, "y": 0, "width": 1000, "height": 460})
+    click(page, "Start")
     for question in ("What about negative numbers?", "Is there a maximum?"):
         page.fill("textarea", question)
-        click("Send")
+        click(page, "Send")
         page.locator(".chat .collaborator").last.wait_for()
         page.locator("textarea").wait_for()
     page.fill("textarea", "def score(n):\n    return abs(n)")
-    click("Hand in")
+    click(page, "Hand in")
     page.locator(".outcome").wait_for()
+    page.screenshot(path=folder / "play-debrief.png")
+
+
+def reply(browser: Browser, address: str, path: Path) -> None:
+    """A picture of a person who sees the wanted page and replies to an agent."""
+    page = tab(browser, address, 1200, 800)
+    click(page, "Start")
+    page.fill("textarea", "The header should be red, and the text on the left.")
+    for frame in page.frames[1:]:
+        frame.locator("header").wait_for()
     page.screenshot(path=path)
 
 

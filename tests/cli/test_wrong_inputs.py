@@ -183,6 +183,8 @@ WRONG = [
         "cannot listen",
         "choose another --host",
     ),
+    Wrong("play --web --consent gone.txt --port 0", "gone.txt", "no such file", "give the path"),
+    Wrong("play --web --consent empty.jsonl --port 0", "empty.jsonl", "is empty", "leave out --consent"),
     Wrong("view run --tasks nosuch:test --no-browser", "nosuch:test", "no generator", "generators are"),
     Wrong("view run --tasks gone.jsonl --no-browser", "gone.jsonl", "no such file", "give the path"),
     Wrong("credit roles.jsonl", "messages[0].role", "found the text 'narrator'", "expected {"),

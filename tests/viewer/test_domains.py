@@ -1,5 +1,6 @@
 """Domains that the viewer knows nothing of are shown by what their `Domain` says."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,12 +9,16 @@ import pytest
 
 import sweetrl
 from conftest import CHECKOUT
+from report.reading import read
 from report.samples import episode
 from sweetrl.domains import registry
 from sweetrl.experiments.stages.rollout import open_episodes
 from sweetrl.viewer.dialogues import find_dialogue
+from sweetrl.viewer.imports import with_imports
 from sweetrl.viewer.pages.dialogue import Around, dialogue_page
+from sweetrl.viewer.queries import Query
 from sweetrl.viewer.secrets import Secrets
+from sweetrl.viewer.sources import parse_words
 from viewer.stored_runs import indexed, write_records
 
 
@@ -55,3 +60,21 @@ def test_what_was_hidden_in_a_plain_run_is_found_by_its_card(tmp_path: Path) -> 
     hidden = Secrets((), [tmp_path], reader.folders).of(first.id)
     assert hidden is not None
     assert hidden.task == first
+
+
+def test_a_chat_without_a_reference_is_not_compared_with_one(tmp_path: Path) -> None:
+    chat = {
+        "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}],
+        "outcome": 1,
+    }
+    (tmp_path / "chats.jsonl").write_text(json.dumps(chat) + "\n")
+    given = with_imports(parse_words([str(tmp_path / "chats.jsonl")]), tmp_path / "imported")
+    reader = indexed(given[0].path, f"chats={given[0].path}")
+    [row] = reader.rows(Query())
+    found = find_dialogue(reader, row.run, row.id)
+    hidden = Secrets((), [given[0].root]).of(row.task)
+    assert found is not None
+    assert hidden is not None
+    shown = read(dialogue_page(found, hidden, Around("/", "/", show_hidden=True)))
+    assert "Nothing: this task has no reference." in shown.one(class_="hidden-parts").text
+    assert "Difference" not in shown.text

@@ -74,6 +74,17 @@ def test_the_list_is_filtered_searched_and_sorted(page: Page, site: str) -> None
     assert "write+c" in page.url
 
 
+def test_whoever_goes_back_finds_the_filters_that_the_address_has(page: Page, site: str) -> None:
+    page.goto(site)
+    for field, value in (("outcome", "failure"), ("sort", "hurt")):
+        with page.expect_navigation():
+            page.select_option(f"[name={field}]", value)
+    page.go_back()
+    expect(page.locator("[name=outcome]")).to_have_value("failure")
+    expect(page.locator("[name=sort]")).to_have_value("file")
+    expect(page.locator("#filters :disabled")).to_have_count(0)
+
+
 def write_varied_run(folder: Path) -> Path:
     """Dialogues that differ in everything that a list is filtered by."""
     cut = Turn("Hm", "Hm", Reply("Sorry.", excuse="too long"), unfinished=True)
@@ -176,6 +187,7 @@ def test_keys_lead_through_the_list_the_turns_and_back(page: Page, site: str) ->
     arrived(page, "b#0")
     page.keyboard.press("u")
     expect(page.locator(".rows li")).to_have_count(3)
+    page.wait_for_load_state()
     page.keyboard.press("/")
     expect(page.locator("#search")).to_be_focused()
 
@@ -315,6 +327,23 @@ def test_a_run_that_goes_on_fills_in(page: Page, site: str, runs: Path) -> None:
     expect(page.locator("#pulse")).to_be_visible()
     write_records(runs / "live" / "verdicts.jsonl", [verdict("new", 1.0)])
     expect(page.locator(".rows .grade.success")).to_have_count(1)
+    expect(page.locator("[name=run] option[value=live]")).to_have_text("live (1)")
+    page.select_option("[name=run]", "live")
+    expect(page.locator(".rows li")).to_have_count(1)
+    assert "run=live" in page.url
+
+
+def test_what_was_unfolded_stays_so_while_metrics_follow_a_run(page: Page, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_run(tmp_path / "runs" / name, {"a": 1.0, "b": 0.3})
+    with served([str(tmp_path / "runs")], tmp_path / "index.sqlite") as site:
+        with page.expect_response("**/api/state"):
+            page.goto(f"{site}/metrics")
+        page.locator("summary", has_text="Numbers").first.click()
+        write_records(tmp_path / "runs" / "one" / "episodes.jsonl", [episode("c")], "ab")
+        expect(page.locator("table.results tr", has_text="one").first).to_contain_text("3")
+        expect(page.locator("#pulse")).to_be_visible()
+        expect(page.locator("details[open]")).to_have_count(1)
 
 
 def test_the_chosen_row_stays_chosen_while_the_list_grows(page: Page, tmp_path: Path) -> None:

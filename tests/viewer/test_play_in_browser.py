@@ -119,6 +119,34 @@ def test_a_person_plays_the_collaborator(page: Page, start: Start, tmp_path: Pat
     assert (episode.collaborator, len(episode.turns)) == ("human", 2)
 
 
+def test_whoever_replies_to_an_agent_sees_its_page_and_the_wanted_one(page: Page, start: Start) -> None:
+    tasks = ("--tasks", "mini-frontend-plain:validation:1", "--as", "collaborator")
+    _, [link] = start(*tasks, "--agent", "page-mediocre", "--port", "0", players=1)
+    page.goto(link)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Start").click()
+    expect(page.locator("textarea")).to_be_visible()
+    for place in ("aside", ".chat .agent"):
+        assert page.locator(f"{place} iframe").get_attribute("sandbox") == ""
+        expect(page.frame_locator(f"{place} iframe").locator("header")).to_be_visible()
+
+
+def test_a_page_that_is_to_be_found_out_is_not_sent(page: Page, start: Start) -> None:
+    tasks = ("--tasks", "mini-frontend-plain:validation:1", "--collaborator", "scripted:unsure")
+    _, [link] = start(*tasks, "--port", "0", players=1)
+    page.goto(link)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Start").click()
+    send(page, "<html><body><h1>Mine</h1></body></html>")
+    expect(page.frame_locator(".chat .agent iframe").locator("h1")).to_have_text("Mine")
+
+    def status(name: str, kind: str = "iframe") -> int:
+        return page.request.get(f"{page.url}page?name={name}", headers={"Sec-Fetch-Dest": kind}).status
+
+    assert [status("turn-0"), status("turn-0", "document")] == [200, 404]
+    assert [status(name) for name in ("part-0", "part-1", "turn-1", "turn--1", "", "../part-0")] == [404] * 6
+
+
 def test_a_reply_is_shown_as_it_comes_and_survives_a_crash_in_its_middle(
     browser: Browser, start: Start
 ) -> None:

@@ -32,6 +32,7 @@ from sweetrl.experiments.stages.rollout import open_episodes
 from sweetrl.models import FREE
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.protocols import Agent, Collaborator
+from sweetrl.records import unreadable
 from sweetrl.types import Episode, Sampling, Task, Verdict
 from sweetrl.viewer import server
 from sweetrl.viewer.games import PlaySettings
@@ -114,7 +115,7 @@ def play(
     if not web:
         interrupts.run(_play, table, task)
         return
-    text = "" if consent is None else _read_file(str(consent))
+    text = "" if consent is None else _read_consent(consent)
     with server.listening(host, port) as listener:
         interrupts.run(_play_on_web, table, _Invitation(players, text, ask_name=ask_name), listener, host)
 
@@ -261,6 +262,18 @@ async def _as_collaborator(
 
 
 # ---------------------------------------------------------------- the terminal
+
+
+def _read_consent(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is not UTF-8 text; save it as UTF-8") from None
+    if not text:  # people would play without having been asked
+        raise UsageError(f"{path}: is empty; write what people agree to, or leave out --consent")
+    return text
 
 
 def _read_file(name: str) -> str:

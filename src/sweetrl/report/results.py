@@ -114,9 +114,13 @@ def _explained(measures: Sequence[Measure], drawn: Sequence[Measure]) -> Markup:
 
 
 def nothing_failed(methods: Iterable[Method]) -> bool:
-    """Whether all methods have success with failures counted as zero, and it is the same as success."""
-    pairs = [[_value(method, name) for name in ("success", FAILURES_AS_ZERO)] for method in methods]
-    return all(strict is not None and strict == success for success, strict in pairs)
+    """Whether all methods have success with failures counted as zero, and there are none."""
+    every = list(methods)
+    pairs = [[_value(method, name) for name in ("success", FAILURES_AS_ZERO)] for method in every]
+    # Without any success both are zero, whatever failed.
+    return not any(method.unscored for method in every) and all(
+        strict is not None and strict == success for success, strict in pairs
+    )
 
 
 def _value(method: Method, name: str) -> float | None:

@@ -6,15 +6,18 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from sweetrl.errors import UsageError
 from sweetrl.viewer.app import answer_json, read_json_body, starlette
+from sweetrl.viewer.framed import FRAME_HEADERS, framed
 from sweetrl.viewer.games import Games, Player
 from sweetrl.viewer.guard import TOKEN, App, Guard
-from sweetrl.viewer.pages.play import play_page
+from sweetrl.viewer.pages.play import page_text, play_page
 
 PROMPT_SECONDS = 0.2
 """How long a page waits for a reply before it is sent without."""
@@ -47,6 +50,13 @@ def play_application(games: Games, *, hosts: frozenset[str]) -> App:
             await asyncio.wait({player.work}, timeout=PROMPT_SECONDS)
         return HTMLResponse(play_page(games.settings, player, games.game_of(player)))
 
+    async def show_page(request: Request) -> Response:
+        player = player_of(request)
+        html = page_text(player, games.game_of(player), request.query_params.get("name", ""))
+        if html is None or request.headers.get("sec-fetch-dest") != "iframe":
+            raise HTTPException(404)
+        return HTMLResponse(await run_in_threadpool(framed, html), headers=FRAME_HEADERS)
+
     async def reply(request: Request) -> Response:
         return StreamingResponse(_as_it_comes(player_of(request)), media_type="text/event-stream")
 
@@ -62,6 +72,7 @@ def play_application(games: Games, *, hosts: frozenset[str]) -> App:
 
     routes = [
         Route("/", show),
+        Route("/page", show_page),
         Route("/api/start", _posting(_Start, start), methods=["POST"]),
         Route("/api/say", _posting(_Message, say), methods=["POST"]),
         Route("/api/again", _posting(_Again, ask_again), methods=["POST"]),

@@ -28,10 +28,24 @@
     });
   }
 
+  addEventListener("pageshow", (event) => {
+    if (!event.persisted || !filters) return; // the page as it was left, when it had just been changed and sent
+    for (const each of filters.elements) each.disabled = false;
+    filters.reset();
+  });
+
   function addressOf(form) {
     const fields = [...new FormData(form)].filter(([, value]) => value !== "");
     const query = new URLSearchParams(fields).toString();
     return query ? `/?${query}` : "/";
+  }
+
+  // A run that begins later is in the menus too.
+  function extend(menu, fresh) {
+    if (!fresh || menu === document.activeElement || menu.innerHTML === fresh.innerHTML) return;
+    const chosen = menu.value;
+    menu.replaceChildren(...fresh.options);
+    menu.value = chosen;
   }
 
   // Its place in the list is part of a link too, and changes as the list grows.
@@ -46,9 +60,12 @@
     const number = ++asked;
     const answer = await fetch(address);
     if (!answer.ok || number !== asked) return;
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
-    const live = find("live");
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById("live"), live = find("live");
     if (!fresh || !live) return;
+    const folds = fresh.querySelectorAll("details");
+    live.querySelectorAll("details").forEach((each, number) => { if (each.open && folds[number]) folds[number].open = true; });
+    for (const menu of filters?.querySelectorAll("select") ?? []) extend(menu, page.querySelector(`#filters [name="${menu.name}"]`));
     const links = (place) => [...place.querySelectorAll(".rows a")];
     const known = new Set(links(live).map(dialogueOf));
     const chosen = live.querySelector(".chosen a"), focused = links(live).find((link) => link === document.activeElement);

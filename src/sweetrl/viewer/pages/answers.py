@@ -28,7 +28,7 @@ def answer_section(
         _pages(dialogue, reference=show_hidden),
         None if answer is None or find_page(answer) is None else _frame(dialogue),
         None if answer is None else _code(answer, language),
-        None if answer is None or hidden is None else _difference(answer, hidden, language),
+        _difference(answer, hidden, language) if answer and hidden and hidden.reference.strip() else None,
     ]
     if not any(parts):
         return None
@@ -125,18 +125,23 @@ def _pages(dialogue: Dialogue, *, reference: bool) -> Markup | None:
 
 
 def _frame(dialogue: Dialogue) -> Markup:
-    """The page itself, where nothing of it can run, ask anyone for anything or lead anywhere."""
+    """The page itself, folded away."""
+    source = address("/page", of=dialogue.run, id=dialogue.episode.id)
     return fold(
-        "the page itself, without scripts",
-        element(
-            "iframe",
-            src=address("/page", of=dialogue.run, id=dialogue.episode.id),
-            sandbox="",
-            loading="lazy",
-            referrerpolicy="no-referrer",
-            title="the answer as a page, without scripts",
-            class_="agents-page",
-        ),
+        "the page itself, without scripts", framed_page(source, "the answer as a page, without scripts")
+    )
+
+
+def framed_page(source: str, title: str) -> Markup:
+    """A page where nothing of it can run, ask anyone for anything or lead anywhere."""
+    return element(
+        "iframe",
+        src=source,
+        sandbox="",
+        loading="lazy",
+        referrerpolicy="no-referrer",
+        title=title,
+        class_="agents-page",
     )
 
 
@@ -169,10 +174,11 @@ def _slider(dialogue: Dialogue, wanted: str, answer: str) -> Markup:
 
 def hidden_section(hidden: Hidden) -> Markup:
     """Everything about the task that the agent could not see."""
+    parts = [_part(part) for part in hidden.parts if part.text.strip()]
     return element(
         "section",
         element("h2", "Hidden from the agent"),
-        *(_part(part) for part in hidden.parts),
+        *(parts or [element("p", "Nothing: this task has no reference.", class_="note")]),
         class_="hidden-parts",
         id="hidden",
     )

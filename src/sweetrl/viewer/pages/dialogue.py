@@ -231,8 +231,9 @@ def hidden_part(hidden: Hidden | None) -> Markup:
         return hidden_section(hidden)
     return element(
         "p",
-        "The task of this dialogue was not found, so its reference is not shown. Start the viewer with --tasks, and "
-        "name the file or generator that the run was given.",
+        "The task of this dialogue was not found, so its reference is not shown. Start the viewer with ",
+        element("code", "--tasks"),
+        ", and name the file or generator that the run was given.",
         class_="warning",
     )
 

@@ -91,7 +91,6 @@ def _filters(query: Query, runs: Sequence[RunRow], endings: Sequence[str]) -> Ma
             value=query.text,
             placeholder="Search what was said",
             aria_label="search what was said",
-            autocomplete="off",
             id="search",
         ),
         choice("run", "method", titles, query.runs[0] if query.runs else "", "all"),
@@ -110,6 +109,7 @@ def _filters(query: Query, runs: Sequence[RunRow], endings: Sequence[str]) -> Ma
         element("input", type="hidden", name="task", value=query.task) if query.task else None,
         element("button", "Apply", class_="apply"),
         class_="filters",
+        autocomplete="off",  # whoever comes back sees what the address says, not what was chosen later
         id="filters",
         method="get",
         action="/",

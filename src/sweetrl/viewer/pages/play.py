@@ -6,14 +6,15 @@ from typing import NamedTuple
 from sweetrl.dialogue.game import Debrief, Game
 from sweetrl.domains.domain import SecretPart
 from sweetrl.domains.registry import domain_of
+from sweetrl.outputs import find_page
 from sweetrl.report.credit import CreditScale
 from sweetrl.report.dialogues import agent_turn, collaborator_reply, outcome
 from sweetrl.report.markup import Markup, element
 from sweetrl.report.messages import code_block, message
 from sweetrl.types import Turn, TurnCredit
 from sweetrl.viewer.games import Player, PlaySettings, credit_of
-from sweetrl.viewer.pages.answers import title_of
-from sweetrl.viewer.pages.frame import page
+from sweetrl.viewer.pages.answers import framed_page, title_of
+from sweetrl.viewer.pages.frame import address, page
 from sweetrl.viewer.reply_game import ReplyGame
 
 
@@ -23,7 +24,7 @@ def play_page(settings: PlaySettings, player: Player, game: Game | ReplyGame | N
     if game is None:
         content = [element("h1", "A dialogue"), _invitation(settings), _start(settings, player, "Start")]
     elif player.debrief is not None:
-        content = [*_debriefing(player.debrief, _sides(game)), _start(settings, player, "Play another")]
+        content = [*_debriefing(player.debrief, game), _start(settings, player, "Play another")]
     elif isinstance(game, ReplyGame):
         content = _replying(player, game)
     else:
@@ -72,7 +73,7 @@ def _playing(player: Player, game: Game) -> list[Markup | None]:
         element("p", game.goal, class_="lead"),
         element("div", message(game.task.request, limit=4000), class_="task-request"),
         _chat(
-            [*player.turns, *_unanswered(player)],
+            _turns(player, game),
             sides,
             awaited=_awaited(
                 player, "scoring the answer" if _hands_in(player) else sides.collaborator, "collaborator"
@@ -83,16 +84,16 @@ def _playing(player: Player, game: Game) -> list[Markup | None]:
 
 
 def _replying(player: Player, game: ReplyGame) -> list[Markup | None]:
-    waiting, sides = game.awaiting, _sides(game)
+    sides = _sides(game)
     return [
         element("h1", "You know what is wanted: help the agent"),
         element(
             "p", "Answer what it asks in your own words, and do not give the solution away.", class_="lead"
         ),
         element("div", message(game.task.request, limit=4000), class_="task-request"),
-        element("aside", *_secret(domain_of(game.task).parts_of(game.task)), aria_label="what is wanted"),
+        element("aside", *_secret(_parts(player, game)), aria_label="what is wanted"),
         _chat(
-            [*player.turns, *([waiting] if waiting else [])],
+            _turns(player, game),
             sides,
             awaited=_awaited(player, sides.agent, "agent"),
         ),
@@ -112,9 +113,41 @@ def _hands_in(player: Player) -> bool:
     return player.unsent is not None and player.unsent.answer
 
 
-def _unanswered(player: Player) -> list[Turn]:
+def _turns(player: Player, game: Game | ReplyGame) -> Sequence[Turn]:
+    """What was said, as far as the player sees it."""
+    if player.debrief is not None:
+        return player.debrief.episode.turns
+    if isinstance(game, ReplyGame):
+        return [*player.turns, *([game.awaiting] if game.awaiting else [])]
     said = "" if player.unsent is None or not player.is_waiting else player.unsent.text
-    return [Turn(said, said)] if said else []
+    return [*player.turns, *([Turn(said, said)] if said else [])]
+
+
+def _parts(player: Player, game: Game | ReplyGame) -> Sequence[SecretPart]:
+    """What the player may see of the secret: nothing while they have to find it out."""
+    if player.debrief is not None:
+        return player.debrief.parts
+    return domain_of(game.task).parts_of(game.task) if isinstance(game, ReplyGame) else ()
+
+
+def page_text(player: Player, game: Game | ReplyGame | None, name: str) -> str | None:
+    """A page that the player may see, for a frame in which nothing runs; None if there is none of this name."""
+    if game is None:
+        return None
+    texts = {_name("turn", number): turn.said for number, turn in enumerate(_turns(player, game))}
+    texts |= {_name("part", number): part.text for number, part in enumerate(_parts(player, game))}
+    return find_page(texts.get(name, ""))
+
+
+def _name(kind: str, number: int) -> str:
+    return f"{kind}-{number}"
+
+
+def _framed(text: str, name: str, title: str) -> Markup | None:
+    """How a page looks that was said or is wanted."""
+    if find_page(text) is None:
+        return None
+    return element("div", framed_page(address("/page", name=name), title), class_="scaled-page")
 
 
 class _Sides(NamedTuple):
@@ -150,8 +183,10 @@ def _failure(player: Player) -> Markup:
 
 
 def _secret(parts: Iterable[SecretPart]) -> Iterator[Markup]:
-    for part in parts:
-        yield element("section", element("h2", title_of(part)), code_block(part.text, part.language))
+    for number, part in enumerate(parts):
+        title = title_of(part)
+        look = _framed(part.text, _name("part", number), title) if part.language == "html" else None
+        yield element("section", element("h2", title), look, code_block(part.text, part.language))
 
 
 def _entry(player: Player, *, answers: bool) -> Markup:
@@ -179,13 +214,14 @@ def _chat(
     scale = CreditScale.of(credited)
     items = []
     for number, turn in enumerate(turns):
-        items.append(agent_turn(number, turn, credit.get(number), scale, who=sides.agent))
+        look = _framed(turn.said, _name("turn", number), f"the page of turn {number + 1}")
+        items.append(agent_turn(number, turn, credit.get(number), scale, look, who=sides.agent))
         if turn.reply is not None:
             items.append(collaborator_reply(turn.reply, who=sides.collaborator))
     return element("ol", *items, awaited, class_="chat credited" if credit else "chat")
 
 
-def _debriefing(debrief: Debrief, sides: _Sides) -> list[Markup | None]:
+def _debriefing(debrief: Debrief, game: Game | ReplyGame) -> list[Markup | None]:
     missed = [element("li", fact) for fact in debrief.missed]
     return [
         element("h1", "How it ended"),
@@ -193,7 +229,7 @@ def _debriefing(debrief: Debrief, sides: _Sides) -> list[Markup | None]:
         element("p", "The bars show by how much each turn changed the chance of success.", class_="note")
         if debrief.advantages
         else None,
-        _chat(debrief.episode.turns, sides, credit_of(debrief)),
+        _chat(debrief.episode.turns, _sides(game), credit_of(debrief)),
         element("h2", "What you did not find out") if missed else None,
         element("ul", *missed) if missed else None,
         *_secret(debrief.parts),
