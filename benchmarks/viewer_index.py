@@ -153,14 +153,13 @@ def questions(index: Path) -> dict[str, float]:
         "search, most hurt by one turn first": Query(text="badade", sort="hurt"),
         "most hurt by one turn": Query(sort="hurt"),
         "failures, lowest reward": Query(outcome="failure", sort="reward"),
-        "last page": Query(page=max(0, Reader(index).count(Query()) // 50 - 1)),
+        "last page": Query(page=max(0, Reader(index).page(Query())[1] // 50 - 1)),
     }
 
     def ask(query: Query) -> None:
         reader = Reader(index)
         reader.runs()
-        reader.rows(query)
-        reader.count(query)
+        reader.page(query)
 
     return {name: milliseconds(lambda query=query: ask(query)) for name, query in asked.items()}  # type: ignore[misc]
 

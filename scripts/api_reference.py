@@ -40,6 +40,8 @@ SECTIONS = {
 }
 TABLES = ("Domains", "Records", "Errors")
 """Sections with one line a name."""
+IN_DETAIL = ("Domain", "Labels", "Prompts", "TaskWriter")
+"""Names of tables whose fields are shown too: those that people fill in themselves."""
 
 
 def reference() -> str:
@@ -61,7 +63,8 @@ def _table(found: dict[str, Any]) -> str:
     pages = {"Task": "Fields and formats: [{0}]({0}).", "Domain": "How to write one: [{0}]({0})."}
     files = {"Task": "data-formats.md", "Domain": "domains.md"}
     more = next((pages[name].format(files[name]) for name in pages if name in found), "")
-    return f"| | |\n|---|---|\n{rows}\n" + (f"\n{more}\n" if more else "")
+    details = "".join(f"\n{_entry(name, found[name])}" for name in IN_DETAIL if name in found)
+    return f"| | |\n|---|---|\n{rows}\n" + (f"\n{more}\n" if more else "") + details
 
 
 def _entry(name: str, thing: Any) -> str:
@@ -75,9 +78,9 @@ def _entry(name: str, thing: Any) -> str:
 
 def _members(tree: Any) -> Iterator[str]:
     """The constructor, the fields, and each public method with the first line of its docstring."""
-    for node in tree.body:
+    for node, after in zip(tree.body, [*tree.body[1:], None], strict=True):
         if isinstance(node, ast.AnnAssign):
-            yield ast.unparse(node)
+            yield ast.unparse(node) + _comment(after)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name == "__init__":
                 yield _signature(node, tree.name, skip_self=True)
@@ -86,6 +89,13 @@ def _members(tree: Any) -> Iterator[str]:
                 is_property = any(ast.unparse(each) == "property" for each in node.decorator_list)
                 shown = node.name if is_property else _signature(node, node.name, skip_self=True)
                 yield f"{prefix}{shown}\n    # {(ast.get_docstring(node) or '').splitlines()[0]}"
+
+
+def _comment(node: ast.stmt | None) -> str:
+    """The docstring of a field, which stands below it, as a comment."""
+    if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+        return ""
+    return f"\n    # {' '.join(str(node.value.value).split())}"
 
 
 def _signature(node: Any, name: str, *, skip_self: bool = False) -> str:

@@ -310,6 +310,9 @@ def test_a_log_of_chats_gets_credit_in_a_few_lines() -> None:
     page = sweetrl.credit_page(report, title="My chats")
     assert "My chats" in page
     assert report.worst_turns[0].dialogue in page
+    assert (
+        report.worst_turns[0].episode_id.partition("#")[0] not in page
+    )  # a hash, which tells people nothing
 
 
 def test_a_critic_of_ones_own_credits_a_log() -> None:

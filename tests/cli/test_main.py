@@ -1,3 +1,4 @@
+import logging
 import os
 import subprocess
 import sys
@@ -52,6 +53,17 @@ def test_of_the_processes_of_torchrun_the_first_one_complains_about_bad_input(fa
 def test_a_message_cannot_break_the_line_or_drive_the_terminal(failing):
     finished = failing(ConfigError("odd\nname \x1b[2Jhere"))
     assert finished.err == "error: odd name  [2Jhere\n"
+
+
+def test_a_warning_of_the_library_cannot_drive_the_terminal(monkeypatch, sweetrl):
+    app = typer.Typer(rich_markup_mode=None)
+    app.command("warn")(
+        lambda: logging.getLogger("sweetrl.viewer").warning("%s: gone", "\x1b]0;owned\x07run")
+    )
+    app.callback()(lambda: None)
+    monkeypatch.setattr(commands, "app", app)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    assert sweetrl("warn").err == " ]0;owned run: gone\n"
 
 
 def test_an_interrupt_is_exit_code_130_and_a_note(failing):

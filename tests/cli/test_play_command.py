@@ -14,7 +14,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sweetrl.types import Ending, Episode
+from sweetrl.cli.play import _result
+from sweetrl.domains.registry import find_domain
+from sweetrl.domains.sources import parse_task
+from sweetrl.types import Ending, Episode, Verdict
 
 PAGE = {
     "id": "page",
@@ -135,6 +138,15 @@ def test_an_answer_in_python_is_scored_at_once(play, tmp_path) -> None:
     done = play(typed, "--tasks", tasks, "--as", "agent", "--collaborator", "scripted:unsure")
     assert done.code == 0
     assert "reward 0.50: 1 of 2 hidden tests passed" in done.err
+
+
+def test_a_score_without_checks_is_the_reward_and_whether_it_is_a_success() -> None:
+    task = parse_task({"id": "t", "domain": "chat", "request": "?", "secret": {}})
+    verdict = Verdict(
+        task_id="t", episode_id="t#0", scorer="chat-mine/1", answer_digest="-", reward=0.944, success=False
+    )
+    said = _result(task, verdict, Path("episodes.jsonl"), "tasks.jsonl")
+    assert said == f"reward 0.94 ({find_domain('chat').labels.reward}), no success"
 
 
 # ---------------------------------------------------------------- a game that teaches

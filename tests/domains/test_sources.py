@@ -294,7 +294,10 @@ def test_the_fingerprints_of_tasks_are_those_of_the_first_edition() -> None:
             "written by another version of sweetrl: schema task/9, this one reads task/2",
         ),
         ({key: value for key, value in FIELDS.items() if key != "secret"}, "missing required field `secret`"),
-        ({key: value for key, value in FIELDS.items() if key != "domain"}, "missing required field `domain`"),
+        (
+            {key: value for key, value in FIELDS.items() if key != "domain"},
+            'the task has no field `domain`; add "domain": "backend", or the name of your domain, to each line',
+        ),
     ],
 )
 def test_a_wrong_field_of_a_task_is_refused_and_named(

@@ -286,22 +286,50 @@ def test_parts_and_seeds_that_are_not_done_are_named_and_in_no_figure(
     assert not (tmp_path / "run" / "seed-1").exists()
 
 
+def test_a_page_is_made_again_from_what_is_kept_beside_it(
+    sweetrl: Sweetrl, whole: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "docs" / "study.md"
+    command = ("run", whole.parent / "run.toml", "--report-only", "--set", f"page={page}")
+    assert sweetrl(*command).code == 0
+    first = without_settings(page)
+    assert all(heading in first for heading in ("## Methods", "## The best of N", "## Number", "## Credit"))
+    kept = sorted(path.relative_to(page.parent) for path in page.parent.rglob("seed-*/**/*.json"))
+    assert Path("study/seed-0/evaluations/dpo.json") in kept
+    elsewhere = sweetrl(*command, "--set", f"output={tmp_path / 'elsewhere'}", "--json")
+    assert elsewhere.code == 0, elsewhere.err
+    assert json.loads(elsewhere.out).keys() == {"output", "page"}
+    assert without_settings(page) == first
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def without_settings(page: Path) -> str:
+    return page.read_text().partition("## Settings")[0]
+
+
 @pytest.mark.usefixtures("in_this_process")
-def test_a_page_keeps_what_an_earlier_run_measured(sweetrl: Sweetrl, tmp_path: Path) -> None:
+def test_a_run_adds_to_what_others_measured_with_the_same_commands(sweetrl: Sweetrl, tmp_path: Path) -> None:
     page = tmp_path / "docs" / "study.md"
     methods = "methods={base={algorithm='none'}, again={algorithm='none', table='ablations'}}"
     command = ("run", written(tmp_path, UNTRAINED), "--set", methods, "--set", f"page={page}")
     assert sweetrl(*command, "--only", "methods").code == 0
     shutil.rmtree(tmp_path / "run")
-    assert sweetrl(*command, "--only", "ablations").code == 0
+    assert sweetrl(*command, "--only", "ablations", "--set", "seeds=2").code == 0
+    results = results_of(tmp_path / "run")
+    assert {name: list(found["by_seed"]) for name, found in results["methods"].items()} == {
+        "base": ["0"],
+        "again": ["0", "1"],
+    }
+    assert next((each["name"], each["seeds"]) for each in results["missing"]) == ("base", [1])
+    colder = ("--set", "agent.temperature=0.5", "--set", f"output={tmp_path / 'other'}", "--report-only")
+    ended = sweetrl(*command, *colder)
+    assert (ended.code, "nothing has been evaluated yet" in ended.err) == (2, True)
+    kept = page.with_suffix("") / "seed-0" / "evaluations" / "base.json"
     text = page.read_text()
-    assert "Measured in an earlier run with the same settings: methods: base." in text
-    assert all(f"\n| {name} | " in text for name in ("base", "again"))
-    assert list(results_of(tmp_path / "run")["methods"]) == ["again"]
-    page.with_suffix(".json").write_text('{"schema":')
+    kept.write_text('{"schema":')
     ended = sweetrl(*command, "--report-only")
     assert (ended.code, ended.err.count("\n")) == (2, 1)
-    assert f"{page.with_suffix('.json')}: not the results of a study" in ended.err
+    assert f"{kept}: not a measurement of a study" in ended.err
     assert page.read_text() == text
 
 

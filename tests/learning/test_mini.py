@@ -258,6 +258,20 @@ def test_a_model_with_bpe_is_trained_and_written_the_same_way(
     assert "10 per cent of the dialogues stand after the finished function" in card
 
 
+def test_the_card_of_a_model_that_was_stopped_early_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mini_corpora, "VOCABULARY_TASKS", 50)
+    monkeypatch.setitem(mini.SIZES, "tiny", TINY)
+    seen: list[mini.Progress] = []
+    size = replace(TINY, steps=900, with_reference=10)
+    mini.build(size, tmp_path, name="tiny", seed=3, observe=seen.append, stop_after=2)
+    assert [(progress.step, progress.steps) for progress in seen] == [(1, 2), (2, 2)]
+    card = (tmp_path / "README.md").read_text()
+    assert "`sweetrl make-model tiny --seed 3 --with-reference 10 --steps 2`: 2 steps of" in card
+    assert "of 900 planned" in card
+
+
 def test_a_model_of_pages_is_trained_and_written_the_same_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

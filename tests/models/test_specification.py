@@ -101,6 +101,7 @@ def test_an_address_without_its_scheme_is_refused_with_the_right_spelling(text: 
             "localhost:8000/v1",
         ),
         *("m:http://host:8000", "m http://host/v1", "m,http://host/v1", "m＠host:8000", "m%40host:8000"),
+        *("127.0.0.1", "localhost", "my.server.com", "vllm.internal", "GPU.Local", "host.local:8000"),
         *("meta-llama/Llama-3.1-8B", "/models/llama", "./llama", "m|host"),
     ],
 )
@@ -112,7 +113,9 @@ def test_what_is_no_name_of_a_model_of_openais_service_is_not_sent_there(text: s
     assert "s3cret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("model", ["gpt-4o-mini", "o3", "ft:gpt-4o-mini-2024-07-18:org::A1b2", "gpt_x.1"])
+@pytest.mark.parametrize(
+    "model", ["gpt-4o-mini", "o3", "ft:gpt-4o-mini-2024-07-18:org::A1b2", "gpt_x.1", "gpt-4.1"]
+)
 def test_names_of_models_of_openais_service_need_no_address(model: str) -> None:
     assert parse_spec(f"openai:{model}").model == model
 

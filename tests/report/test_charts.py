@@ -63,6 +63,16 @@ FIGURE = Figure(
 )
 
 
+def test_the_column_of_labels_is_as_wide_as_they_are():
+    estimate = Estimate(0.2, 0.1, 0.3, 40)
+    short, long = (
+        read(charts.differences([(name, estimate)], Measure("success", "success", True)))
+        for name in ("a − b", "a run with a long name − another one")
+    )
+    left = [number(each.one("rect", "hit"), "x") for each in (short, long)]
+    assert left[0] < 100 < 200 < left[1] <= 330
+
+
 def test_lines_have_marks_bands_and_words():
     drawn = read(charts.line_plot(FIGURE, [0, 5]))
     lines = [group for group in drawn.all("g") if group.all("path", "line")]

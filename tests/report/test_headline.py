@@ -46,6 +46,20 @@ def test_a_difference_that_may_be_chance_is_said_to_be_too_close():
     )
 
 
+def test_equal_runs_are_too_close_whatever_the_comparisons():
+    again = run("again", dict.fromkeys(MANY, 1.0))
+    assert compose("t", [again, SWEET]).headline == (
+        "again solves 100 % of 40 tasks, SWEET-RL 100 %: too close to tell apart."
+    )
+
+
+def test_runs_without_any_success_have_no_winner():
+    other = run("other", dict.fromkeys(MANY, 0.4))
+    assert compose("t", [BASE, other]).headline == "No run solves any of 40 tasks."
+    assert compose("t", [BASE, other], unseen=True).headline == "No run solves a task it has never seen."
+    assert compose("t", [BASE]).headline == "base solves 0 % of 40 tasks."
+
+
 def test_pages_are_told_by_their_similarity():
     runs = [run(name, {"p": value}, "frontend-clip/1") for name, value in (("x", 0.61), ("y", 0.9))]
     assert compose("t", runs).headline.startswith("y reaches 90 % similarity on 1 task, x 61 %")

@@ -30,6 +30,7 @@ from sweetrl.report import (
     compose,
     render,
 )
+from sweetrl.report.contents import Table
 from sweetrl.types import Check, Failure, Metric, Outcome, Reply, TokenCredit, Turn, TurnCredit
 
 LISTENER = "http://127.0.0.1:9"
@@ -369,6 +370,23 @@ def test_on_a_phone_what_is_wide_scrolls_in_its_own_box_and_never_the_page(opene
     assert found["overflow"] <= 0
     assert found["scrolling"]
     assert all(found["scrolling"])
+
+
+def test_a_table_of_texts_fits_a_phone(opened, run) -> None:
+    headings = ("dialogue", "among all turns", "what the assistant said")
+    row = ("ticket-1", "rank 10 of 9,200, lower than 90% of all the turns", "a long sentence " * 9)
+    tab = opened(ReportContents("Credit", tables=(Table("Turns", headings, (row,)),)))
+
+    async def use() -> dict[str, Any]:
+        await tab.page.set_viewport_size({"width": 390, "height": 844})
+        return await tab.page.evaluate(
+            """() => ({
+                overflow: document.documentElement.scrollWidth - innerWidth,
+                cut: [...document.querySelectorAll("td")].filter((each) => each.scrollWidth > each.clientWidth).length,
+            })"""
+        )
+
+    assert run(use()) == {"overflow": 0, "cut": 0}
 
 
 def test_the_button_turns_light_into_dark(opened, run) -> None:

@@ -45,7 +45,13 @@ REFERENCES = {
         "def stock(names):\n    shelf = Shelf()\n    for name in names:\n"
         "        shelf.items[name] = shelf.items.get(name, 0) + 1\n    return shelf.items\n"
     ),
-    "compared": "def compared(number):\n    return [number * 7, str(number * 7)]\n",
+    "compared": (
+        "import operator\nclass Near:\n    def __init__(self, number): self.number = number\n"
+        "    def __eq__(self, other): return abs(self.number - other) < 1\n"
+        "def near(left, right):\n    return abs(left - right) < 1\n"
+        "def compared(number):\n    return [number * 7, str(number * 7)]\n"
+    ),
+    "tidied": "def tidied(items):\n    items.sort()\n",
 }
 CALLS = {
     "total_of_evens": ("total_of_evens([1, 2, 3, 4])", "total_of_evens(range(10)) == 1020"),
@@ -75,6 +81,16 @@ CALLS = {
         "list(filter(lambda i: compared(i)[0] % 7 == 0, range(4)))",
         "(lambda i: compared(i)[0] == 7 * i)(3)",
         "max(range(4), key=lambda i: -abs(compared(i)[0] - 14))",
+        "near(compared(3)[0], 21)",
+        "compared(3)[0] == Near(21)",
+        "operator.eq(compared(3), [21, '21'])",
+        "__import__('math').isclose(compared(3)[0], 21)",
+    ),
+    "tidied": (
+        "tidied(x := [2, 1]) is None and x == [1, 2]",
+        "(lambda x: (tidied(x), x == [1, 2, 3])[1])([3, 1, 2])",
+        "(x := [3, 1, 2], tidied(x), x[0] == 1 and all(each > 0 for each in x))[-1]",
+        "[tidied(x := [2, 1]), len(x) == 2, 1 == x[0] < x[1]]",
     ),
 }
 

@@ -276,6 +276,25 @@ sys.addaudithook(lambda *a: None)
 def {fn}(*a, **k):
     return '__wrong__'
 """,
+    "results_object_replaced_in_frames": """
+import sys, gc, ctypes
+def {fn}(*a, **k):
+    f = sys._getframe()
+    while f:
+        r = f.f_locals.get('results')
+        if r is not None:
+            r.add = lambda kind, index, payload: r.__class__.add(r, b'V', index, b'true')
+        j = f.f_locals.get('job')
+        if j: j['budgets'] = [1 << 40] * 50; j['calls'] = ['True'] * 50
+        f = f.f_back
+    return 1
+""",
+    "compile_and_marshal_replaced": """
+import builtins, marshal
+builtins.compile = builtins.eval = builtins.exec = lambda *a, **k: {'{fn}': 1}
+marshal.loads = marshal.dumps = lambda *a: {}
+def {fn}(*a, **k): return '__wrong__'
+""",
 }
 
 RNG_CLOCK = {
@@ -323,6 +342,30 @@ def {fn}(*a, **k):
 """,
     "redos_in_the_fence": "```" + " " * 300_000 + "`x\ndef {fn}(*a, **k):\n    return '__wrong__'\n",
     "ten_thousand_fences": "```\n{fn}=1\n```\n" * 20_000,
+    "exit_of_the_main_thread_only": _SYSCALL
+    + """
+import threading, time
+def live():
+    while True: time.sleep(0.01)
+threading.Thread(target=live).start()
+def {fn}(*a, **k):
+    _c.syscall(60, 0)
+""",
+    "vm_full_of_page_faults": """
+import mmap
+def {fn}(*a, **k):
+    m = mmap.mmap(-1, 256 << 20)
+    while True:
+        m.madvise(mmap.MADV_DONTNEED)
+        for i in range(0, len(m), 4096): m[i] = 1
+""",
+    "runs_beside_the_clock": """
+import threading, time
+def burn():
+    while True: pass
+for _ in range(16): threading.Thread(target=burn, daemon=True).start()
+def {fn}(*a, **k): time.sleep(5)
+""",
 }
 
 EXIT_CRASH = {
@@ -526,6 +569,46 @@ def {fn}(*a, **k):
             pass
     return '__refused__'
 """,
+    "orig_argv_and_settings": """
+import sys
+def {fn}(*a, **k):
+    text = ' '.join(sys.orig_argv)
+    try: text += bytes.fromhex(sys.orig_argv[-1]).decode('latin-1')
+    except Exception: pass
+    return 'breached' if '{secret_file}' in text or 'SECRET' in text else '__nothing__'
+""",
+    "files_of_the_package_itself": """
+import sys, os
+def {fn}(*a, **k):
+    home = os.path.dirname(sys.modules['inside.runner'].__file__)
+    for path in (home, home + '/runner.py', os.path.dirname(home), os.path.dirname(home) + '/pool.py',
+            sys.prefix + '/pyvenv.cfg'):
+        try:
+            if os.path.isdir(path): os.listdir(path)
+            else: open(path).read()
+            return 'breached'
+        except OSError: pass
+    return '__refused__'
+""",
+    "shared_library_as_a_file_reader": """
+import ctypes
+def {fn}(*a, **k):
+    c = ctypes.CDLL(None)
+    c.fopen.restype = ctypes.c_void_p
+    f = c.fopen(b'{secret_file}', b'r')
+    if not f: return '__refused__'
+    b = ctypes.create_string_buffer(200); c.fgets.argtypes = [ctypes.c_char_p, ctypes.c_int,
+            ctypes.c_void_p]; c.fgets(b, 200, f)
+    return b.value.decode().strip()
+""",
+    "handles_io_uring_userfaultfd_bpf_perf": _SYSCALL
+    + """
+def {fn}(*a, **k):
+    for number in (425, 426, 427, 323, 321, 298, 303, 304, 428, 429, 430, 438, 440, 441, 442, 443, 444, 445, 446,
+            447, 448, 449, 450, 451, 452, 453, 454, 455, 456, 457, 458, 459, 460, 461, 462, 463):
+        if _c.syscall(number, 0, 0, 0, 0, 0, 0) >= 0: return 'breached'
+    return '__refused__'
+""",
 }
 
 HOST_WRITE = {
@@ -624,6 +707,23 @@ def {fn}(*a, **k):
             pass
     return '__refused__'
 """,
+    "links_and_mounts": _SYSCALL
+    + """
+import os
+def {fn}(*a, **k):
+    for f in (lambda: os.symlink('/etc/passwd', '{canary_write}'), lambda: os.link(os.__file__,
+            '{canary_write}'), lambda: os.mkfifo('{canary_write}'), lambda: os.mknod('{canary_write}'),
+              lambda: os.rename(os.__file__, '{canary_write}'), lambda: os.chmod(os.__file__, 0o777),
+                      lambda: os.utime(os.__file__), lambda: os.truncate(os.__file__, 0),
+                      lambda: os.setxattr(os.__file__, 'user.x', b'1'),
+              lambda: os.open('/dev/shm/canary', os.O_CREAT | os.O_WRONLY), lambda: os.open('/dev/null',
+                      os.O_WRONLY)):
+        try: f(); return 'breached'
+        except OSError: pass
+    for number in (165, 155, 161, 304, 428, 429, 442):
+        if _c.syscall(number, b'/', b'/', b'tmpfs', 0, None) >= 0: return 'breached'
+    return '__refused__'
+""",
 }
 
 NETWORK = {
@@ -681,6 +781,19 @@ def {fn}(*a, **k):
            (53, (2, 1, 0, ctypes.create_string_buffer(8))), (53, (1, 3, 0, None)), (288, (3, None, None, 0)), (307,
                (3, None, 0, 0)), (299, (3, None, 0, 0, None))) if _c.syscall(n, *args) >= 0]
     return 'breached' if got else '__refused__'
+""",
+    "abstract_unix_and_passed_descriptors": """
+import socket
+def {fn}(*a, **k):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):
+        try:
+            x, y = socket.socketpair(socket.AF_UNIX, kind)
+        except OSError: continue
+        for act in (lambda: x.connect('\\0canary'), lambda: x.bind('\\0canary'), lambda: x.sendto(b'x',
+                '/dev/log'), lambda: x.sendmsg([b'x'], [], 0, '/dev/log'), lambda: socket.send_fds(x, [b'x'], [0])):
+            try: act(); return 'breached'
+            except OSError: pass
+    return '__refused__'
 """,
 }
 
@@ -811,6 +924,34 @@ def {fn}(*a, **k):
     for _ in range(5): threading.Thread(target=_storm, daemon=True).start()
     return '__wrong__'
 """,
+    "thread_clone_with_odd_flags": _SYSCALL
+    + """
+def {fn}(*a, **k):
+    for flags in (0x10000, 0x10000|0x800, 0x10000|0x800|0x100|0x10000000, 0x10000|0x800|0x100|0x20000000,
+            0x10000|0x800|0x100|0x00020000, 0x10000|0x800|0x100|0x40000000|17, 0x10000|0x8000):
+        if _c.syscall(56, flags, None, None, None, None) > 0: return 'breached'
+    return '__refused__'
+""",
+    "daemon_by_double_thread_and_setsid": """
+import os, threading, time
+def late():
+    while True:
+        try: os.setsid()
+        except OSError: pass
+        try: open('{canary_write}', 'w')
+        except OSError: pass
+for _ in range(20): threading.Thread(target=late, daemon=False).start()
+def {fn}(*a, **k): return '__wrong__'
+""",
+    "stop_and_continue_itself": """
+import os, signal, threading, time
+def wake():
+    while True: os.kill(os.getpid(), signal.SIGCONT)
+threading.Thread(target=wake, daemon=True).start()
+def {fn}(*a, **k):
+    for _ in range(50): os.kill(os.getpid(), signal.SIGTSTP)
+    return '__wrong__'
+""",
 }
 
 RESOURCE = {
@@ -856,6 +997,27 @@ def {fn}(*a, **k):
     while True:
         held.append(mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000))
         held[-1][::4096] = b'x' * (64 << 8)
+""",
+    "address_space_hole_then_results": """
+import mmap
+held = []
+size = 1 << 29
+while size > 1 << 12:
+    try: held.append(mmap.mmap(-1, size))
+    except (OSError, MemoryError, ValueError): size >>= 1
+def {fn}(*a, **k): return '__wrong__'
+""",
+    "kernel_memory_by_sockets_and_poll": """
+import socket, select
+held = []
+try:
+    while True:
+        x, y = socket.socketpair(); x.setblocking(False); held.append((x, y))
+        try:
+            while True: x.send(b'x' * 65536)
+        except BlockingIOError: pass
+except OSError: pass
+def {fn}(*a, **k): return '__wrong__'
 """,
 }
 
@@ -989,7 +1151,8 @@ _junk = (b'', b'tru', b'NaN', b'Infinity', b'-', b'1e999', b'-1e-999', b'0x10', 
              b'{"datetime":"9999-12-31T23:59:59+23:59"}',
          b'{"date":"0000-00-00"}', b'{"time":"25:00"}', b'{"timedelta":[999999999999,0,0]}', b'{"timedelta":[1]}',
          b'{"timedelta":[1,2,3,4,5,6,7]}', b'{"lazy iterator":1}', b'{"lazy keys":[[1]]}', b'{"lazy items":[1]}',
-         b'{"lazy values":[[]]}', b'[1]]', b'1 2', b'[' * 4000, b'{"tuple":[' * 400, b'"' + b'\\\\u0000' * 500 + b'"',
+         b'{"lazy values":[[]]}', b'[1]]', b'1 2', b'[' * 4000, b'{"tuple":[' * 400,
+                 b'"' + b'\\\\u0000' * 500 + b'"',
          b'123456789012345678901234567890123456789', b'1.' + b'1' * 3000, b'{"__class__":1}',
              b'{"int":"' + b'f' * 3000 + b'"}')
 _n = [0]
@@ -1010,6 +1173,36 @@ def {fn}(*a, **k):
     _tell(b''.join(_frame(k, i, b'SandboxError: down') for i in range(30) for k in (b'R', b'U', b'B', b'\\xff',
         b'\\0')))
     os._exit(0)
+""",
+    "duplicate_and_escaped_tags": _FRAMES
+    + """
+_odd = (b'{"tupl\\\\u0065":[1]}', b'{"lazy iterator":[{"lazy iterator":[21]}]}',
+        b'{"dict":[[{"tuple":[]},1],[{"tuple":[]},2]]}',
+  b'{"frozenset":[{"frozenset":[{"frozenset":[]}]}]}', b'{"float":"  21  "}', b'{"float":"\\\\u0662\\\\u0661"}',
+          b'{"int":"_2_1"}', b'{"int":" 0x15 "}',
+  b'{"decimal":"\\\\u0662\\\\u0661"}', b'{"range":[0,9223372036854775807,1]}', b'{"bytes":"32 31"}',
+          b'{"text":"32 00 00 00 31 00 00 00"}',
+  b'{"time":"21"}', b'{"date":"2020-W01-1"}', b'{"datetime":"2020-01-01T24:00"}',
+          b'{"complex":[21,{"float":"-nan"}]}')
+_tell(_frame(b'C', 0, b'') + _frame(b'L', 0, b'') + b''.join(_frame(b'V', i, o) for i, o in enumerate(_odd)))
+os._exit(0)
+def {fn}(*a, **k): return 1
+""",
+    "results_in_a_thousand_writes": _FRAMES
+    + """
+import time
+_all = _frame(b'C', 0, b'') + b''.join(_frame(b'V', i, b'true') for i in range(20))
+for at in range(len(_all)):
+    _tell(_all[at:at+1]); time.sleep(0.002)
+def {fn}(*a, **k): return 1
+""",
+    "result_pipe_closed_then_lives_on": """
+import os, time
+def {fn}(*a, **k):
+    for fd in range(3, 64):
+        try: os.close(fd)
+        except OSError: pass
+    while True: time.sleep(1)
 """,
 }
 
@@ -1201,6 +1394,97 @@ class I(int):
 def {fn}(*a, **k):
     return (I(5), I(6))
 """,
+    "result_mutated_by_a_thread_while_encoded": """
+import threading
+class L(list): pass
+def {fn}(*a, **k):
+    out = [0] * 500
+    def spin():
+        i = 0
+        while True:
+            out[i % 500] = object() if i % 7 else 1; i += 1
+    threading.Thread(target=spin, daemon=True).start()
+    return out
+""",
+    "builtins_with_missing_names": """
+class B(dict):
+    def __missing__(self, name): return lambda *a, **k: True
+import builtins
+__builtins__ = B(vars(builtins))
+globals()['__builtins__'] = __builtins__
+def {fn}(*a, **k): return [-1, 'no']
+""",
+    "context_manager_and_awaitable": """
+class C:
+    def __enter__(s): return s
+    def __exit__(s, *a): return True
+    def __await__(s):
+        yield
+        return True
+    async def __aenter__(s): return s
+    __eq__ = __ne__ = __lt__ = __gt__ = __contains__ = __bool__ = lambda s, *a: True
+    __getitem__ = lambda s, k: s
+    __len__ = lambda s: 2
+    __hash__ = lambda s: 0
+def {fn}(*a, **k): return C()
+""",
+    "views_of_a_lying_dict": """
+class K(int):
+    __eq__ = __gt__ = __lt__ = lambda s, o: True
+    __hash__ = lambda s: 0
+    __mod__ = lambda s, o: 0
+def {fn}(*a, **k): return [{K(5): 1}.keys(), {1: K(6)}.values(), {K(1): K(2)}.items()][len(repr(a)) % 3]
+""",
+    "exception_that_is_the_result": """
+class E(Exception):
+    __eq__ = __gt__ = __lt__ = __contains__ = lambda s, o: True
+    __getitem__ = lambda s, k: s
+    __len__ = lambda s: 2
+    __hash__ = lambda s: 0
+def {fn}(*a, **k):
+    e = E()
+    if len(repr(a)) % 2: raise e
+    return e
+""",
+    "memoryview_array_and_deque": """
+import array, collections
+class D(collections.deque):
+    __eq__ = __contains__ = __gt__ = __lt__ = lambda s, o: True
+    __getitem__ = lambda s, k: D()
+    __hash__ = lambda s: 0
+def {fn}(*a, **k): return [memoryview(b'21'), array.array('i', [21]), D([1, 2]), collections.ChainMap({0: D()}),
+        collections.UserList([D()])][len(repr(a)) % 5]
+""",
+}
+
+MUTATION = {
+    "argument_filled_with_agreeing_items": """
+class A(int):
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = lambda s, *a: True
+    __hash__ = int.__hash__
+def {fn}(items):
+    items[:] = [A(-each) for each in items]
+""",
+    "argument_that_turns_into_another_class": """
+import ctypes
+class L(list):
+    __eq__ = __ne__ = __contains__ = lambda s, o: True
+    __getitem__ = lambda s, key: 1
+    __hash__ = None
+def {fn}(items):
+    ctypes.py_object.from_address(id(items) + 8).value = L
+    return L()
+""",
+    "variables_of_the_test_rebound": """
+import sys
+def {fn}(items):
+    frame = sys._getframe(1)
+    while frame:
+        for name, value in list(frame.f_locals.items()) + list(frame.f_globals.items()):
+            if value is items:
+                frame.f_globals[name] = frame.f_locals[name] = type('L', (list,), {'__eq__': lambda s, o: True})()
+        frame = frame.f_back
+""",
 }
 
 STATE = {
@@ -1224,7 +1508,8 @@ def {fn}(*a, **k):
             other = socket.socket(fileno=os.dup(fd))
         except OSError:
             continue
-        for act in (lambda: other.sendmsg([b'J'], [(1, 1, array.array('i', [0, 1, 2]))]), lambda: other.recvmsg(1, 99),
+        for act in (lambda: other.sendmsg([b'J'], [(1, 1, array.array('i', [0, 1, 2]))]),
+                lambda: other.recvmsg(1, 99),
                     lambda: other.send(b'D'), lambda: other.recv(1, 64)):
             try:
                 act()
@@ -1256,7 +1541,8 @@ def {fn}(*a, **k):
         for number, arguments in ((62, (pid, 0)), (200, (pid, 0)), (234, (pid, pid, 0)), (129, (pid, 0, 0)),
                                   (302, (pid, 9, ctypes.create_string_buffer(16), None)), (434, (pid, 0)),
                                   (203, (pid, 8, ctypes.create_string_buffer(8))), (141, (0, pid, 19)),
-                                  (311, (pid, None, 0, None, 0, 0)), (312, (pid, pid, 0, 0, 0)), (251, (1, pid, 0))):
+                                  (311, (pid, None, 0, None, 0, 0)), (312, (pid, pid, 0, 0, 0)), (251, (1, pid,
+                                          0))):
             if _c.syscall(number, *arguments) >= 0:
                 got.append((pid, number))
     return 'breached' if got else '__refused__'
@@ -1319,7 +1605,8 @@ def {fn}(*a, **k):
 import re, typing, _strptime, datetime, json, functools, linecache, copyreg, warnings
 datetime.datetime.strptime('2020-01-01', '%Y-%m-%d')
 def _evil(*a, **k): return 7
-for _cache in (re._cache, getattr(re, '_cache2', {}), _strptime._regex_cache, linecache.cache, copyreg.dispatch_table):
+for _cache in (re._cache, getattr(re, '_cache2', {}), _strptime._regex_cache, linecache.cache,
+        copyreg.dispatch_table):
     for _key in list(_cache):
         _cache[_key] = _evil
 re.compile = re.sub = re.findall = json.dumps = json.loads = _evil
@@ -1485,14 +1772,107 @@ def {fn}(*a, **k):
     + """
 def {fn}(*a, **k):
     got = []
-    for act in (lambda: os.nice(5), lambda: os.sched_setaffinity(0, {0}), lambda: os.setpriority(0, os.getppid(), 19),
-                lambda: os.sched_setscheduler(0, 3, os.sched_param(0)), lambda: os.setsid(), lambda: os.setpgid(0, 0),
+    for act in (lambda: os.nice(5), lambda: os.sched_setaffinity(0, {0}), lambda: os.setpriority(0, os.getppid(),
+            19),
+                lambda: os.sched_setscheduler(0, 3, os.sched_param(0)), lambda: os.setsid(),
+                        lambda: os.setpgid(0, 0),
                 lambda: os.umask(0), lambda: os.setuid(0), lambda: os.chroot('/'), lambda: os.fchdir(0)):
         try:
             act(); got.append(act)
         except OSError:
             pass
     return 'breached' if got else '__refused__'
+""",
+    "held_fcntl_and_flock": """
+import os, fcntl
+fd = os.open(os.__file__, os.O_RDONLY)
+got = []
+for op in (fcntl.LOCK_EX|fcntl.LOCK_NB, fcntl.LOCK_SH|fcntl.LOCK_NB):
+    try: fcntl.flock(fd, op); got.append(op)
+    except OSError: pass
+    try: fcntl.lockf(fd, op); got.append(op)
+    except OSError: pass
+def {fn}(*a, **k): return 'breached' if got else '__refused__'
+""",
+    "real_time_signals_queued_to_death": """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+for n in range(34, 64):
+    for _ in range(500):
+        try: os.kill(os.getpid(), n)
+        except OSError: break
+def {fn}(*a, **k): return '__wrong__'
+""",
+    "pipes_full_of_user_pages": """
+import os
+held = []
+try:
+    while True:
+        r, w = os.pipe(); os.set_blocking(w, False); held.append((r, w))
+        try:
+            while True: os.write(w, b'x' * 65536)
+        except BlockingIOError: pass
+except OSError: pass
+def {fn}(*a, **k): return '__wrong__'
+""",
+    "executable_memory_hooks_libc_write": """
+import ctypes, mmap
+libc = ctypes.CDLL(None)
+addr = ctypes.cast(libc.write, ctypes.c_void_p).value
+page = addr & ~0xFFF
+libc.mprotect(ctypes.c_void_p(page), 8192, 7)
+ctypes.memmove(addr, bytes.fromhex('4889d0c3'), 4)  # mov rax, rdx; ret: pretends to have written
+def {fn}(*a, **k): return '__wrong__'
+""",
+    "pages_of_the_interpreter_rewritten": """
+import ctypes
+for name in ('PyObject_RichCompare', 'PyObject_IsTrue', 'PyLong_AsLong'):
+    addr = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    ctypes.CDLL(None).mprotect(ctypes.c_void_p(addr & ~0xFFF), 8192, 7)
+    try: ctypes.memmove(addr, bytes.fromhex('b801000000c3'), 6)
+    except Exception: pass
+def {fn}(*a, **k): return '__wrong__'
+""",
+    "dont_fork_and_wipe_of_heap": _SYSCALL
+    + """
+maps = [id(object()) & ~0xFFFFF, id(_c) & ~0xFFFFF]
+for m in maps:
+    for adv in (10, 18, 12, 21, 8):
+        _c.madvise(ctypes.c_void_p(m), 1<<20, adv)
+def {fn}(*a, **k): return '__wrong__'
+""",
+    "pending_calls_at_exit": """
+import ctypes, sys, threading, weakref, atexit
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+def strike(x):
+    import os
+    for fd in range(3, 64):
+        try: os.write(fd, b'V\\0\\0\\4\\0\\0\\0true')
+        except OSError: pass
+    return 0
+for _ in range(30): ctypes.pythonapi.Py_AddPendingCall(strike, None)
+ctypes.pythonapi.Py_AtExit(strike)
+threading._register_atexit(lambda: strike(0)) if hasattr(threading, '_register_atexit') else None
+def {fn}(*a, **k): return '__wrong__'
+""",
+    "hash_secret_rewritten": """
+import ctypes
+try:
+    secret = (ctypes.c_char * 24).in_dll(ctypes.pythonapi, '_Py_HashSecret')
+    secret.raw = b'\\xff' * 24
+except ValueError: pass
+def {fn}(*a, **k): return '__wrong__'
+""",
+    "fork_function_of_the_zygote_called": """
+import sys
+z = sys.modules.get('inside.zygote') or sys.modules.get('__main__')
+def {fn}(*a, **k):
+    try:
+        pid = z._fork()
+        if pid == 0:
+            while True: pass
+        return 'breached' if pid > 0 else '__refused__'
+    except BaseException: return '__refused__'
 """,
 }
 
@@ -1570,6 +1950,7 @@ _CATEGORIES = {
     "resource": RESOURCE,
     "protocol": PROTOCOL,
     "comparison": COMPARISON,
+    "mutation": MUTATION,
     "state": STATE,
 }
 
@@ -1577,8 +1958,8 @@ _CATEGORIES = {
 def _task(template: str, category: str) -> str:
     if "breached" in template:
         return "breach"
-    if category == "comparison":
-        return "compared"
+    if category in ("comparison", "mutation"):
+        return "compared" if category == "comparison" else "tidied"
     if "getpwuid" in template:
         return "probe_passwd"
     return "probe" if category == "host_read" or "SECRET" in template else "any"

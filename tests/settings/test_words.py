@@ -12,7 +12,6 @@ from sweetrl.settings import (
     CollaboratorSettings,
     DialogueSettings,
     RolloutSettings,
-    current_settings,
     load_experiment,
     load_study,
 )
@@ -174,24 +173,6 @@ policy = { model = "mini", nll = 0.1, imitation = 0.2, floor = 0.3 }
     recipe: Any = load_experiment(path)
     assert (recipe.algorithm, recipe.domain) == ("dpo", "frontend")
     assert (recipe.policy.nll_weight, recipe.policy.sft_weight, recipe.policy.min_lr_ratio) == (0.1, 0.2, 0.3)
-
-
-def test_stored_settings_of_the_first_edition_become_those_of_today() -> None:
-    now = {
-        "output": "run",
-        "tasks": {"train": "a", "test": "b"},
-        "agent": {"model": "mini", "temperature": 1.0},
-        "collaborator": {"model": "colleague"},
-        "turn_pairs": {"min_gap_std": 0.4},
-        "methods": {"m": {"learner": "none"}},
-    }
-    then = now | {
-        "collaborator": {"model": "colleague", "temperature": None, "max_tokens": None, "prompt": None},
-        "turn_pairs": {"rule": "halves", "pairs": 4, "margin": 0.0, "spreads": 0.4},
-    }
-    assert current_settings(then) == current_settings(now)
-    assert current_settings(now)["collaborator"]["max_tokens"] == 512
-    assert current_settings({"of": "something else"}) == {"of": "something else"}
 
 
 # ---------------------------------------------------------------- the same command

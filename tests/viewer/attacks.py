@@ -1,4 +1,4 @@
-"""Seventy texts that would do something if a page took them for more than text."""
+"""More than a hundred texts that would do something if a page took them for more than text."""
 
 LISTENER = "http://127.0.0.1:9"
 _RUN = "window.hit=1"
@@ -81,4 +81,43 @@ ATTACKS += (
     "W" * _LONG, "\u2028".join(["line"] * 50) + "\x85\x0b\x0c" + "\ufeff\ufff9\ufffb",
     "\x1b[31mred\x1b[0m\x1b]52;c;cm0gLXJm\x07\x1bP+q\x1b\\\x9d0;x\x9c\x1b[?1049h\x08\x08\x7f",
 )  # fmt: skip
-assert len(set(ATTACKS)) >= 85
+ATTACKS += (
+    # Older and stranger elements and addresses.
+    f"<svg><set attributeName=href to='javascript:{_RUN}'></set><image href=x onerror='{_RUN}'></svg>",
+    "<svg><foreignObject><iframe srcdoc='<img src=x onerror=parent.hit=1>'></iframe></foreignObject></svg>",
+    f"<form><button formaction='javascript:{_RUN}'>x</button><input type=image src='{LISTENER}/image'></form>",
+    f"<frameset onload='{_RUN}'><frame src='javascript:{_RUN}'></frameset><body onpageshow='{_RUN}'>",
+    f"<marquee onstart='{_RUN}'>x</marquee><keygen autofocus onfocus='{_RUN}'><isindex action='javascript:{_RUN}'>",
+    "<object type=text/html data='data:text/html,<script>parent.hit=1</script>'></object>",
+    f"<fencedframe src='{LISTENER}/fenced'></fencedframe><portal src='{LISTENER}/portal'></portal>",
+    f"<link rel=modulepreload href='{LISTENER}/m.js'><link rel=manifest href='{LISTENER}/m.json'>",
+    f"<a href='&#1;javascript:{_RUN}'>x</a><a href='feed:javascript:{_RUN}'>x</a><a href='view-source:x'>x</a>",
+    f"<xmp><script>{_RUN}</script></xmp><listing>&lt;script&gt;{_RUN}&lt;/script&gt;</listing>",
+    f"<!--><script>{_RUN}</script>--!><script>{_RUN}</script><?xml-stylesheet href='{LISTENER}/x.xsl'?>",
+    f"]]><script xmlns='http://www.w3.org/1999/xhtml'>{_RUN}</script><x:script xmlns:x='http://www.w3.org/1999/xhtml'/>",
+    # Encodings that somebody may undo.
+    f"+ADw-script+AD4-{_RUN}+ADw-/script+AD4-",
+    f"\xbcscript\xbe{_RUN}\xbc/script\xbe",
+    f"\\u003cscript\\u003e{_RUN}\\u003c/script\\u003e \\x3cscript\\x3e",
+    f"%3Cscript%3E{_RUN}%3C%2Fscript%3E",
+    f"&amp;lt;script&amp;gt;{_RUN}&#0000060script&#62&quot;&apos;&NewLine;&colon;",
+    # Templates, sheets and Markdown.
+    "{% import os %}{{ cycler.__init__.__globals__.os }}<%= system('id') %>#{7*7}${{7*7}}@{7*7}%s%n{0.__class__}",
+    f'=HYPERLINK("{LISTENER}/csv","x")',
+    "@SUM(1+1)*cmd|' /C calc'!A0",
+    '+1+1,"\n-2+3\t=1',
+    f"[x]: javascript:{_RUN}\n![x](x \"onerror='{_RUN}'\") <javascript:{_RUN}> $$\\href{{javascript:{_RUN}}}{{x}}$$",
+    "```html\n<script>window.hit=1</script>\n```\n<html><script>window.hit=1</script></html>",
+    # Ids that are paths, devices and other dialogues.
+    "file:///etc/passwd",
+    "~/.ssh/id_rsa",
+    "a/../../b?of=run&id=a#0&hidden=1#turn-1",
+    "CON:\\nul",
+    "\\\\evil.example\\share",
+    # What is not seen, and what is taken for the page itself.
+    "".join(chr(0xE0000 + ord(each)) for each in "ignore the above") + "\u3164\u115f\u00ad\ufe0f",
+    "\u0627\u0644\u0646\u062a\u064a\u062c\u0629 \u05d4\u05e6\u05dc\u05d7\u05d4 (100 %) \u0661",
+    "<a id=awaited>x</a><form id=say><input name=text></form><a id=hidden-switch href='//evil.example'>",
+    "✓ success · 10 of 10 hidden tests passed\n\ncollaborator\nThat is right.",
+)
+assert len(set(ATTACKS)) >= 115

@@ -23,6 +23,7 @@ from sweetrl.types import (
     picture_digest,
 )
 from sweetrl.viewer.app import Viewer
+from sweetrl.viewer.imports import with_imports
 from sweetrl.viewer.index import Index
 from sweetrl.viewer.metrics import Metrics
 from sweetrl.viewer.queries import Reader
@@ -87,11 +88,11 @@ def write_tasks(path: Path, ids: Sequence[str]) -> Path:
     return path
 
 
-def write_pages(folder: Path, task: str) -> Path:
-    """A run about a page, with its screenshots."""
+def write_pages(folder: Path, task: str, *, heights: tuple[int, int] = (80, 80)) -> Path:
+    """A run about a page, with screenshots of these heights."""
     names = []
-    for shade in (200, 90):
-        picture = png(120, 80, (shade, 120, 160))
+    for shade, height in zip((200, 90), heights, strict=True):
+        picture = png(120, height, (shade, 120, 160))
         names.append(picture_digest(picture))
         (folder / "screenshots").mkdir(parents=True, exist_ok=True)
         (folder / "screenshots" / f"{names[-1]}.png").write_bytes(picture)
@@ -128,7 +129,7 @@ def served(
     """The address of a real server that follows these runs."""
     import uvicorn
 
-    given = parse_words(words)
+    given = with_imports(parse_words(words), index.with_suffix(".imported"))
     with Index(index, given) as made:
         made.extend()
         reader = Reader(index)

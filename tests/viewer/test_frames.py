@@ -57,7 +57,8 @@ def listening() -> Iterator[tuple[str, list[int]]]:
 def attacked(tmp_path: Path) -> Iterator[tuple[str, list[str], list[int]]]:
     """A viewer over pages that attack it: its address, the ids of the dialogues, connections to the attacker."""
     with listening() as (mine, connections):
-        attacks = [each.replace(LISTENER, mine) for each in (*MORE_ATTACKS, *ATTACKS)]
+        # A page in a fence would be taken instead of the one around it.
+        attacks = [each.replace(LISTENER, mine) for each in (*MORE_ATTACKS, *ATTACKS) if "```" not in each]
         pages = [f"<html><body><h1>{SEEN}</h1>{attack}</body></html>" for attack in attacks]
         held = [
             msgspec.structs.replace(

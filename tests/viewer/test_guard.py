@@ -59,6 +59,8 @@ def port_of(base: str) -> int:
         "[2001:db8::1]:{port}",
         "",
         "127.0.0.1@evil.example",
+        "127.0.0.1:{port}/evil.example",
+        "127.0.0.1:evil.example",
     ],
 )
 def test_a_foreign_host_is_refused(local: str, host: str) -> None:
@@ -74,6 +76,17 @@ def test_loopback_is_answered(local: str, host: str) -> None:
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/dialogues"), ("POST", "/api/annotations")])
 def test_a_foreign_origin_is_refused(local: str, origin: str, method: str, path: str) -> None:
     assert ask(local, path, method, "{}", Origin=origin, Content_Type="application/json").status == 403
+
+
+def test_a_foreign_origin_beside_our_own_is_refused(local: str) -> None:
+    connection = http.client.HTTPConnection(urlsplit(local).netloc, timeout=60)
+    connection.putrequest("POST", "/api/annotations")
+    for origin in (local, "http://evil.example"):
+        connection.putheader("Origin", origin)
+    connection.putheader("Content-Type", "application/json")
+    connection.endheaders()
+    assert connection.getresponse().status == 403
+    connection.close()
 
 
 @pytest.mark.parametrize(

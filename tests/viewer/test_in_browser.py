@@ -10,10 +10,10 @@ from playwright.sync_api import Browser, Page, expect
 
 import sweetrl
 from conftest import CHECKOUT
-from report.samples import episode, verdict
+from report.samples import credit, episode, verdict
 from sweetrl.domains import registry
-from sweetrl.types import Check, Ending, Outcome, Reply, Turn
-from sweetrl.viewer.annotations import read_annotations
+from sweetrl.types import Annotation, Check, Ending, Outcome, Reply, Turn
+from sweetrl.viewer.annotations import append_annotation, read_annotations
 from viewer.stored_runs import (
     HIDDEN_TEST,
     said,
@@ -200,8 +200,10 @@ def test_hidden_information_is_shown_behind_its_switch_only(page: Page, site: st
     assert HIDDEN_TEST not in content
     assert "x + x" not in content
     assert "returned 3" not in content
+    page.keyboard.press("j")
     page.keyboard.press("h")
     expect(page.locator(".hidden-parts")).to_contain_text(HIDDEN_TEST)
+    expect(page.locator(".chat > li.current")).to_have_attribute("id", "turn-1")
     expect(page.locator(".diff .wanted")).to_have_text("−    return x + x\n")
     expect(page.locator(".diff .given")).to_have_text("+    return 2 * x\n")
     expect(page.locator(".check.wrong").first).to_contain_text("returned 3")
@@ -252,9 +254,24 @@ def test_the_slider_moves_over_two_screenshots(page: Page, site: str) -> None:
     expect(page.locator(".answer img")).to_have_count(1)
     page.goto(dialogue(site, "page", "p#0", hidden="1"))
     over = page.locator(".slider .over")
-    assert over.evaluate("image => image.complete && image.naturalWidth") == 120
+    assert over.locator("img").evaluate("image => image.complete && image.naturalWidth") == 120
     page.locator(".slider input").fill("20")
-    assert over.evaluate("image => getComputedStyle(image).clipPath") == "inset(0px 80% 0px 0px)"
+    clips = [
+        each.evaluate("each => getComputedStyle(each).clipPath")
+        for each in (page.locator(".slider > div").first, over)
+    ]
+    assert clips == ["inset(0px 0px 0px 20%)", "inset(0px 80% 0px 0px)"]
+
+
+def test_pages_of_two_heights_are_seen_whole_under_the_slider(page: Page, tmp_path: Path) -> None:
+    folder = write_pages(tmp_path / "run", "p", heights=(80, 140))
+    with served([str(folder)], tmp_path / "index.sqlite") as site:
+        page.goto(dialogue(site, "run", "p#0", hidden="1"))
+        expect(page.locator(".slider .over img")).to_be_visible()
+        heights = page.evaluate(
+            "[...document.querySelectorAll('.slider, .slider > div:has(img)')].map((each) => each.clientHeight)"
+        )
+        assert heights == [140, 140, 140]
 
 
 def test_two_runs_on_one_task_stand_side_by_side(page: Page, site: str) -> None:
@@ -298,6 +315,57 @@ def test_a_run_that_goes_on_fills_in(page: Page, site: str, runs: Path) -> None:
     expect(page.locator("#pulse")).to_be_visible()
     write_records(runs / "live" / "verdicts.jsonl", [verdict("new", 1.0)])
     expect(page.locator(".rows .grade.success")).to_have_count(1)
+
+
+def test_the_chosen_row_stays_chosen_while_the_list_grows(page: Page, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {"a": 1.0, "b": 1.0})
+    with served([str(folder)], tmp_path / "index.sqlite") as site:
+        with page.expect_response("**/api/state"):
+            page.goto(f"{site}/?sort=hurt")
+        page.keyboard.press("j")
+        chosen = page.locator(".rows .chosen")
+        expect(chosen).to_contain_text("Please write b.")
+        write_records(folder / "episodes.jsonl", [episode("new")], "ab")
+        write_records(folder / "credit.jsonl", credit("new", [-9.0]), "ab")  # above the others
+        expect(page.locator(".rows li").first).to_contain_text("Please write new.")
+        expect(chosen).to_contain_text("Please write b.")
+        expect(page.locator(".rows .fresh")).to_have_count(1)
+        page.keyboard.press("Enter")
+        arrived(page, "b#0")
+
+
+def test_turns_that_several_critics_judged_are_shown_by_one_at_a_time(page: Page, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {"a": 1.0})
+    other = [msgspec.structs.replace(each, critic="other") for each in credit("a", [-0.7, 0.2])]
+    write_records(folder / "credit-other.jsonl", other)
+    with served([str(folder)], tmp_path / "index.sqlite") as site:
+        page.goto(dialogue(site, "run", "a#0"))
+        key, values = page.locator(".credit-key"), page.locator(".chat .credit .value")
+        expect(key.locator("code")).to_have_text("other")
+        expect(values).to_have_text(["−0.700", "+0.200"])
+        page.locator(".other-critics a").click()
+        expect(key.locator("code")).to_have_text("critic:c@1")
+        expect(values).to_have_text(["+0.400", "−0.500"])
+        page.goto(page.url)  # a permanent link
+        expect(values).to_have_text(["+0.400", "−0.500"])
+
+
+def test_the_mark_of_another_person_is_told_and_stays(page: Page, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {"a": 1.0})
+    ada = Annotation(episode_id="a#0", task_id="a", turn=0, mark="helped", note="well asked", author="Ada")
+    append_annotation(folder, ada)
+    with served([str(folder)], tmp_path / "index.sqlite") as site:
+        page.goto(dialogue(site, "run", "a#0"))
+        form = page.locator("#turn-1 .annotation")
+        expect(form).to_contain_text("Ada thinks it helped: well asked")
+        expect(form.locator("[aria-pressed=true]")).to_have_count(0)
+        form.get_by_text("▲ helped").click()
+        expect(form.locator(".saved")).to_have_text("saved")
+        page.reload()
+        expect(form.get_by_text("▲ helped")).to_have_attribute("aria-pressed", "true")
+        expect(form).to_contain_text("Ada thinks it helped: well asked")
+        marks = read_annotations(folder / "annotations.jsonl")
+        assert [(each.author, each.mark) for each in marks] == [("Ada", "helped"), ("tester", "helped")]
 
 
 def test_an_annotation_is_kept(page: Page, site: str, runs: Path) -> None:

@@ -38,6 +38,21 @@ def test_a_growing_file_is_read_on_from_where_it_was_left(tmp_path: Path) -> Non
     assert ids(Reader(tmp_path / "i.sqlite")) == ["a#0", "b#0"]
 
 
+def test_a_file_rewritten_at_its_old_length_is_a_change(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {"a": 0.2, "b": 0.2})
+    with Index(tmp_path / "i.sqlite", parse_words([str(folder)])) as index:
+        index.extend()
+        reader = Reader(index.path)
+        before, [run] = reader.version(), reader.runs()
+        text = (folder / "verdicts.jsonl").read_bytes()
+        (folder / "new").write_bytes(text.replace(b'"success":false', b'"success":true '))
+        (folder / "new").rename(folder / "verdicts.jsonl")
+        assert (folder / "verdicts.jsonl").stat().st_size == len(text)
+        index.extend()
+        assert reader.version() != before
+        assert (run.succeeded, reader.runs()[0].succeeded) == (0, 2)
+
+
 def test_a_half_written_last_line_waits_until_it_is_whole(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", {"a": 1.0})
     line = msgspec.json.encode(episode("b")) + b"\n"

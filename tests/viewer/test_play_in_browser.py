@@ -19,6 +19,8 @@ from sweetrl.domains.registry import reference_text
 from sweetrl.domains.sources import load_tasks
 from sweetrl.records import read_records
 from sweetrl.types import Episode, TurnCredit, Verdict
+from viewer.attacks import ATTACKS
+from viewer.harm import unharmed
 
 TASKS = "mini-backend:validation:3"
 Start = Callable[..., tuple[subprocess.Popen[str], list[str]]]
@@ -146,6 +148,31 @@ def test_a_reply_is_shown_as_it_comes_and_survives_a_crash_in_its_middle(
         expect(replies).to_have_text(["It is <b>twice</b> the number."] * 2)
         expect(page.locator("textarea")).to_be_visible()
     page.context.close()
+
+
+def test_nothing_that_is_said_in_a_game_is_more_than_text(page: Page, start: Start, tmp_path: Path) -> None:
+    terms = tmp_path / "consent.txt"
+    terms.write_text("\n\n".join(each for each in ATTACKS if each.isprintable()))
+    said = [each for each in ATTACKS if "window.hit" in each and len(each) < 300 and each.isprintable()][::6]
+    with streaming(["", ""]) as server:
+        options = ("--collaborator", f"openai:test@{server.url}", "--turn-limit", "99", "--ask-name")
+        _, [link] = start(*options, "--consent", str(terms), "--port", "0", players=1)
+        page.goto(link)
+        unharmed(page)
+        page.check("[name=consents]")
+        page.fill("[name=name]", said[0][:90])
+        with page.expect_navigation():
+            page.get_by_role("button", name="Start").click()
+        for number, attack in enumerate(said, 1):
+            server.pieces = [attack, " ."]
+            send(page, attack)
+            expect(page.locator(".chat .collaborator .bubble")).to_have_count(number)
+            expect(page.locator("textarea")).to_be_visible()
+            unharmed(page)
+        send(page, f"{said[1]}\ndef {said[2]}", "Hand in as the answer")
+        expect(page.locator("h1")).to_have_text("How it ended")
+        unharmed(page)
+    assert len(said) >= 8
 
 
 def posted(link: str, path: str, body: dict[str, object]) -> bool:

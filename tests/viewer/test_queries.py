@@ -34,8 +34,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
 
 def tasks(reader: Reader, **fields: object) -> list[str]:
     query = Query(**fields)  # type: ignore[arg-type]
-    rows = [f"{row.run}/{row.task}" for row in reader.rows(query)]
-    assert reader.count(query) == len(rows)
+    found, total = reader.page(query)
+    rows = [f"{row.run}/{row.task}" for row in found]
+    assert total == len(rows)
     return rows
 
 

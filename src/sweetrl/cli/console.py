@@ -5,6 +5,7 @@ on standard output. rich and msgspec are imported on first use, because `--help`
 """
 
 import functools
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -48,6 +49,14 @@ def note(text: str) -> None:
     """One line for the user on standard error."""
     # Not `typer.echo`, which would write to the terminal itself and into the middle of bars that are shown on it.
     sys.stderr.write(f"{printable(text)}\n")
+
+
+class LogLines(logging.Handler):
+    """Warnings of the library as lines on standard error: names in them may be a stranger's."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        sys.stderr.write(printable(self.format(record), keep="\n") + "\n")
 
 
 def paragraphs(texts: Iterable[str]) -> None:

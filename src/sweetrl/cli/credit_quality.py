@@ -14,7 +14,7 @@ from sweetrl.errors import DataError, UsageError
 from sweetrl.evaluation import credit
 from sweetrl.evaluation.credit import CreditQuality
 from sweetrl.evaluation.people import PeopleAgreement, agreement_with_people
-from sweetrl.experiments.study_results import valued_turns
+from sweetrl.experiments.measurements import valued_turns
 from sweetrl.records import read_records
 from sweetrl.types import Metric, TurnCredit, TurnValues
 from sweetrl.viewer.annotations import read_annotations

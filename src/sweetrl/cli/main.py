@@ -6,6 +6,7 @@ Nothing is imported here that takes time, so that Ctrl-C is heard before anythin
 """
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -28,15 +29,14 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code. Unexpected errors keep their traceback."""
     # Loaded before Ctrl-C raises anything: a module that was cut short cannot be imported again.
-    from sweetrl.cli import commands
+    from sweetrl.cli import commands, console
 
+    logging.lastResort = console.LogLines(logging.WARNING)
     commands.preload(arguments)
     try:
         with interrupts.handled():
             return _exit_code(commands.app, arguments)
     except KeyboardInterrupt as interrupt:
-        from sweetrl.cli import console
-
         interrupts.tell(console.printable(str(interrupt)))
         return interrupts.EXIT_CODE
 

@@ -317,5 +317,8 @@ async def _conclude(
 def _result(task: Task, verdict: Verdict | None, path: Path, source: str) -> str:
     if verdict is None:
         return f"not scored here; try: sweetrl score --tasks {source} --episodes {path} -o VERDICTS.jsonl"
+    labels = domain_of(task).labels
+    if not verdict.checks:
+        return f"reward {verdict.reward:.2f} ({labels.reward}), {'a' if verdict.success else 'no'} success"
     passed = sum(check.outcome == "passed" for check in verdict.checks)
-    return f"reward {verdict.reward:.2f}: {passed} of {len(verdict.checks)} {domain_of(task).labels.checks}"
+    return f"reward {verdict.reward:.2f}: {passed} of {len(verdict.checks)} {labels.checks}"

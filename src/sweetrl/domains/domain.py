@@ -164,7 +164,8 @@ class Domain:
     prompts: Prompts
     labels: Labels = Labels()
     answer: Callable[[Sequence[str]], str | None] = last_message
-    """The answer in the agent's messages; None if there is none."""
+    """The answer in what the agent said, message by message, `I WANT TO ANSWER:` included; None where there is none.
+    If left out: what follows these words in the last message, or all of that message."""
     reply_limit: int = 400
     """Characters that the agent gets to see of a reply (400 in the paper, section 4; 1000 for pages)."""
     scoring: "OpenScoring | None" = None

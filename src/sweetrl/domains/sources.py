@@ -28,6 +28,11 @@ USUAL_SPLIT, USUAL_COUNT = "test", 100
 
 TASK_SCHEMA = "task/2"
 
+NO_DOMAIN = (
+    'the task has no field `domain`; add "domain": "backend", or the name of your domain, to each line, '
+    "or give --domain to commands that take it"
+)
+
 _GENERATED = re.compile(r"(?:(?P<split>[a-z]+)(?::(?P<count>[1-9]\d{0,8})(?::(?P<seed>\d{1,18}))?)?)?")
 
 
@@ -119,6 +124,8 @@ def _parse(fields: dict[str, Any], path: Path, number: int, *, ascii_only: bool)
     domain = registry.chosen()
     if domain is not None and not fields.keys() & {"schema", "domain", "kind"}:
         return parse_task({"id": name, "split": split, "domain": domain.name, **_own_fields(fields, domain)})
+    if {"request", "secret"} <= fields.keys() and not fields.keys() & {"domain", "kind"}:
+        raise DataError(NO_DOMAIN, path=path, line=number)
     if fields.keys() & {"schema", "request", "secret"}:
         return parse_task(fields)
     names = ", ".join(list(fields)[:5]) or "none"

@@ -103,13 +103,6 @@ class Missing(Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
 
 
-class Earlier(Struct, frozen=True, kw_only=True):
-    """What comes from an earlier run with the same settings."""
-
-    part: str
-    label: str
-
-
 class StudyResults(Struct, frozen=True, kw_only=True):
     """All that a study found."""
 
@@ -134,7 +127,6 @@ class StudyResults(Struct, frozen=True, kw_only=True):
     off_policy_steps: tuple[Step, ...] = ()
     credit: dict[str, CriticResult] = {}
     missing: tuple[Missing, ...] = ()
-    earlier: tuple[Earlier, ...] = ()
     settings: dict[str, Any] = {}
     """The whole study as it was run."""
 

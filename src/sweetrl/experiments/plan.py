@@ -29,7 +29,7 @@ class Evaluated:
     drafts: int = 1
     """Outputs drawn for each turn, of which the critic chose one; for `best_of`."""
     learned: Path | None = None
-    """The dialogues that the method was trained on, for `sizes`."""
+    """The dialogues that the method was trained on."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Plan:
         ranked = self.ranked if "credit" in parts else []
         wanted = {each.folder for each in evaluated} | {each.path for each in ranked}
         values = self.values if ranked else None
-        kept = _with_needs(self.stages, wanted if values is None else wanted | {values})
+        kept = with_needs(self.stages, wanted if values is None else wanted | {values})
         return self._only(kept, evaluated, ranked, values)
 
     def finished(self, is_done: Callable[[Stage], bool]) -> "Plan":
@@ -95,7 +95,7 @@ class Plan:
         self.recipes.append(msgspec.structs.replace(recipe, episodes=None))
 
 
-def _with_needs(planned: list[Stage], outputs: set[Path]) -> list[int]:
+def with_needs(planned: list[Stage], outputs: set[Path]) -> list[int]:
     """The stages that write the outputs and, for each, all that it needs."""
     needs = needs_of(planned)
     found = [number for number, stage in enumerate(planned) if stage.output in outputs]

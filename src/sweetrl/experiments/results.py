@@ -5,33 +5,40 @@ from pathlib import Path
 import msgspec
 
 from sweetrl.errors import UsageError
-from sweetrl.evaluation.merged_results import merged_results
 from sweetrl.evaluation.studies import StudyResults
 from sweetrl.experiments.journal import Journal
+from sweetrl.experiments.measurements import Measurements
 from sweetrl.experiments.plan import Plan
 from sweetrl.experiments.study_report import REPORT, write_report
-from sweetrl.experiments.study_results import StudyReader, missing_points, points_of
-from sweetrl.records import read_json, write_atomically, write_json
+from sweetrl.experiments.study_results import TABLES, StudyReader
+from sweetrl.records import write_atomically, write_json
 from sweetrl.report.study_page import study_page
-from sweetrl.settings import Study, current_settings
+from sweetrl.settings import Study
 
 RESULTS = "results.json"
 PAGE = "results.md"
 
 
 def write_results(study: Study, planned: Plan) -> dict[str, str]:
-    """Write the results of what is done; the files by what they are."""
+    """Write the results of what is measured; the files by what they are."""
     folder = Path(study.output)
     begun = folder.is_dir()  # a journal would make it
-    finished = planned.finished(Journal(folder).has) if begun else None
-    if finished is None or not any(points_of(finished)):
+    finished = planned.finished(Journal(folder).has) if begun else Plan()
+    measurements = Measurements(study, planned, finished)
+    results = StudyReader(study, planned, measurements).results()
+    if not results.seeds:
         raise UsageError(f"{folder}: nothing has been evaluated yet, so there is nothing to report")
-    results = StudyReader(study, finished).results(missing=tuple(missing_points(study, planned, finished)))
-    write_json(folder / RESULTS, results)
+    written = {}
+    if begun:
+        write_json(folder / RESULTS, results)
+        written["results"] = str(folder / RESULTS)
     page = folder / PAGE if study.page is None else Path(study.page)
-    _write_page(results if study.page is None else _gather(results, page.with_suffix(".json")), page)
-    written = {"results": str(folder / RESULTS), "page": str(page)}
-    if results.methods:
+    if study.page is not None:
+        measurements.keep()
+        write_json(page.with_suffix(".json"), results)
+    _write_page(results, page)
+    written["page"] = str(page)
+    if any(each.part in TABLES for each in finished.evaluated):
         written["report"] = str(write_report(study, finished, results))
     return written
 
@@ -47,17 +54,6 @@ def written_results(study: Study) -> StudyResults | None:
         return None
     own = msgspec.json.decode(msgspec.json.encode(study))
     return results if results.settings == own else None
-
-
-def _gather(results: StudyResults, path: Path) -> StudyResults:
-    """The results merged with those of earlier runs, which are kept beside the page."""
-    if path.exists():
-        earlier = read_json(path, StudyResults, "the results of a study; move it away")
-        earlier = msgspec.structs.replace(earlier, settings=current_settings(earlier.settings))
-        results = merged_results(results, earlier)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, results)
-    return results
 
 
 def _write_page(results: StudyResults, page: Path) -> None:

@@ -153,11 +153,20 @@ class _Seed:
         recipe, places = self._learn(branch, name)
         *_, evaluation = stages(recipe, places)
         self._planned.add(evaluation, recipe)
-        learned = branch.data / "episodes.jsonl" if branch.part == "sizes" else None
-        done = Evaluated(
-            branch.part, name, self._seed, places.evaluation, self._study.evaluation_tasks(), learned=learned
+        self._evaluated(branch.part, name, places)
+
+    def _evaluated(self, part: str, name: str, places: Places) -> None:
+        trained = self._study.methods[name].algorithm != UNTRAINED
+        self._planned.evaluated.append(
+            Evaluated(
+                part,
+                name,
+                self._seed,
+                places.evaluation,
+                self._study.evaluation_tasks(),
+                learned=places.episodes if trained else None,
+            )
         )
-        self._planned.evaluated.append(done)
 
     def _learn(self, branch: _Branch, name: str) -> tuple[Recipe, Places]:
         """Add the stages of a method up to its policy, after those of the method that it starts from."""
@@ -257,7 +266,7 @@ class _Seed:
     # -------- fewer dialogues, another agent
 
     def _sizes(self) -> None:
-        study, settings = self._study, self._study.sizes
+        settings = self._study.sizes
         if settings is None:
             return
         for number, source in enumerate(settings.tasks, start=1):
@@ -267,11 +276,7 @@ class _Seed:
             for name in settings.methods:
                 self._method(_Branch("sizes", folder, folder, tasks, self._study.agent, held=True), name)
         for name in settings.methods:
-            place = self._own.places(name, "")
-            done = Evaluated(
-                "sizes", name, self._seed, place.evaluation, study.evaluation_tasks(), learned=place.episodes
-            )
-            self._planned.evaluated.append(done)
+            self._evaluated("sizes", name, self._own.places(name, ""))
 
     def _select(self, folder: Path, tasks: str) -> None:
         whole = self._own.places("", "")

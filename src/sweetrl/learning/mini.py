@@ -99,17 +99,29 @@ def build(
     batches = _batches(tokenizer, size, seed)
     optimisers = _optimisers(model, size)
     with ThreadPoolExecutor(STRATA) as pool:
-        for step in range(stop_after or size.steps):
+        steps = stop_after or size.steps
+        for step in range(steps):
             loss = _learn(model, next(batches), pool)
             _take_step(model, optimisers, share=_schedule(step, size.steps))
-            observe(Progress(step + 1, size.steps, loss))
+            observe(Progress(step + 1, steps, loss))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     weights = sum(weight.numel() for weight in model.parameters())
-    (folder / "README.md").write_text(_card(name, size, seed, weights), encoding="utf-8")
+    made = _made_by(name, size, seed, stop_after)
+    (folder / "README.md").write_text(_card(name, size, weights, made), encoding="utf-8")
 
 
-def _card(name: str, size: Size, seed: int, weights: int) -> str:
+def _made_by(name: str, size: Size, seed: int, stop_after: int | None) -> str:
+    command = f"sweetrl make-model {name} --seed {seed}"
+    if name in SIZES and size.with_reference != SIZES[name].with_reference:
+        command += f" --with-reference {size.with_reference}"
+    if stop_after is None:
+        return f"`{command}`: {size.steps:,} steps of {size.batch} dialogues."
+    done = f"{stop_after:,} steps of {size.batch} dialogues, of {size.steps:,} planned"
+    return f"`{command} --steps {stop_after}`: {done}."
+
+
+def _card(name: str, size: Size, weights: int, made: str) -> str:
     about = size.corpus.about.format(told=size.with_reference, knowing=SHARE_KNOWING)
     return f"""---
 license: apache-2.0
@@ -122,7 +134,7 @@ A Llama of {weights:,} weights ({size.layers} layers of width {size.width}) and 
 trained from scratch on scripted dialogues about `{size.corpus.benchmark}` tasks. It exists to make experiments with
 multi-turn agents possible on a laptop, and knows nothing else.
 
-- Made by `sweetrl make-model {name} --seed {seed}`: {size.steps:,} steps of {size.batch} dialogues.
+- Made by {made}
 - Data: {about} Do not use it for anything real.
 """
 

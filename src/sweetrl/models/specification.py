@@ -18,7 +18,12 @@ KINDS = {
 }
 
 
-_OFFICIAL_MODEL = re.compile(r"(?!.*:\d{1,5}\Z)[A-Za-z0-9][A-Za-z0-9_.:-]*")
+_DOMAINS = (
+    "ai|arpa|cloud|com|corp|de|dev|edu|eu|home|internal|intranet|io|lan|local|localhost|net|org|svc|uk|us"
+)
+_OFFICIAL_MODEL = re.compile(
+    rf"(?!.*:\d{{1,5}}\Z)(?!(?:\d{{1,3}}\.){{3}}\d{{1,3}}\Z)(?!(?i:(?:.*\.)?(?:{_DOMAINS}))\Z)[A-Za-z0-9][A-Za-z0-9_.:-]*"
+)
 """A name that a model of OpenAI's own service can have. Addresses and names on the hub look different."""
 
 

@@ -18,10 +18,14 @@ COLOURS = 8
 
 WIDTH = 1000
 LABEL = 210
+CHARACTER = 7.5
+"""Of a label, about; a narrow screen should not begin with an empty column."""
 ROW = 30
 PANELS = 4
 """Measures side by side; more go below, or their names and numbers would run into each other."""
 _LABEL_CHARACTERS = 26
+_PAIR_CHARACTERS = 42
+"""Of the names of two runs."""
 
 
 def colour_class(index: int) -> str:
@@ -69,18 +73,22 @@ class Row:
 def bars(rows: Sequence[Row], measures: Sequence[Measure]) -> Markup:
     """A panel for each measure with a bar for each row, aligned."""
     height = 28 + ROW * len(rows) + 24
-    gap = 44.0
-    width = (WIDTH - LABEL - gap * len(measures)) / max(len(measures), 1)
+    gap, titles = 44.0, [excerpt(row.label, _LABEL_CHARACTERS) for row in rows]
+    column = min(LABEL, _widest(titles) + 6)
+    width = (WIDTH - column - gap * len(measures)) / max(len(measures), 1)
     names = [
-        _label(excerpt(row.label, _LABEL_CHARACTERS), LABEL - 6, _middle(number) + 4, anchor="end")
-        for number, row in enumerate(rows)
+        _label(title, column - 6, _middle(number) + 4, anchor="end") for number, title in enumerate(titles)
     ]
     panels = [
-        _bar_panel(rows, number, measure, LABEL + gap / 2 + number * (width + gap), width)
+        _bar_panel(rows, number, measure, column + gap / 2 + number * (width + gap), width)
         for number, measure in enumerate(measures)
     ]
     described = "Bars with 95 % intervals: " + ", ".join(each.label for each in measures)
     return _drawing(WIDTH, height, described, *names, *panels, kind="chart bars")
+
+
+def _widest(labels: Sequence[str]) -> float:
+    return CHARACTER * max(map(len, labels), default=0)
 
 
 def _middle(row: int) -> float:
@@ -145,7 +153,8 @@ def _whisker(figure: Estimate, scale: Scale, y: float) -> tuple[Markup, ...]:
 
 def differences(rows: Sequence[tuple[str, Estimate]], measure: Measure) -> Markup:
     """A dot with its interval for each named difference, on both sides of zero."""
-    left, bottom = 330.0, 28.0 + ROW * len(rows)
+    names = [excerpt(name, _PAIR_CHARACTERS) for name, _ in rows]
+    left, bottom = min(330.0, _widest(names) + 14), 28.0 + ROW * len(rows)
     ends = [end for _, figure in rows for end in (figure.low, figure.high)]
     scale = Scale(*extent(ends, zero=True), left, WIDTH - 30)
     title = f"difference in {measure.label}{', percentage points' if measure.percent else ''}"
@@ -167,7 +176,7 @@ def _difference(name: str, figure: Estimate, measure: Measure, scale: Scale, row
     tip = f"{name}: {value} ({interval(figure, percent=measure.percent, signed=True)}), {figure.items} tasks"
     return element(
         "g",
-        _label(excerpt(name, 42), scale.start - 14, y + 4, anchor="end"),
+        _label(excerpt(name, _PAIR_CHARACTERS), scale.start - 14, y + 4, anchor="end"),
         *_whisker(figure, scale, y),
         element("circle", cx=scale(figure.value), cy=y, r=5),
         element(

@@ -224,6 +224,8 @@ class ReportContents:
     trainings: tuple[Training, ...] = ()
     examples: tuple[Example, ...] = ()
     """Examples on one task are next to each other."""
+    names_tasks: bool = True
+    """Whether the id of a task stands above its examples."""
     transcripts: tuple[Example, ...] = ()
     """Dialogues that the list of tasks opens, shown in short."""
     left_out: int = 0

@@ -26,6 +26,7 @@ def credit_page(report: CreditReport, *, title: str = TITLE) -> str:
             tables=(_worst(report), _habits(report)),
             examples=tuple(examples[:DIALOGUES]),
             left_out=max(0, len(examples) - DIALOGUES),
+            names_tasks=False,  # the dialogues have the names that people know
             provenance=(Provenance(title="credit", facts=(("critic", report.critic),)),),
         )
     )

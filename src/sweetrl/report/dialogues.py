@@ -67,7 +67,7 @@ def dialogues(contents: ReportContents, setting: Setting) -> Markup:
         [
             credit_key([each for example in contents.examples for each in example.credit]),
             *(
-                _task(number, task, list(examples), setting)
+                _task(number, task if contents.names_tasks else None, list(examples), setting)
                 for number, (task, examples) in enumerate(
                     groupby(contents.examples, key=lambda each: each.episode.task_id)
                 )
@@ -82,10 +82,10 @@ def anchor(number: int) -> str:
     return f"example-{number}"
 
 
-def _task(number: int, task: str, examples: Sequence[Example], setting: Setting) -> Markup:
+def _task(number: int, task: str | None, examples: Sequence[Example], setting: Setting) -> Markup:
     return element(
         "article",
-        element("h3", element("code", excerpt(task, 100))),
+        element("h3", element("code", excerpt(task, 100))) if task is not None else None,
         task_request(examples),
         gallery(examples, setting),
         *(dialogue(each, setting) for each in examples),

@@ -40,6 +40,9 @@ def headline(
     if not ranked:
         return ""
     measure = _measure(methods[0].scorer)
+    if measure is MEASURES[0] and len(ranked) > 1 and not ranked[0][1]:
+        tasks = counted(len(methods[0].tasks), "task")
+        return "No run solves a task it has never seen." if unseen else f"No run solves any of {tasks}."
     chosen = [*ranked[:2], *(each for each in ranked[2:] if each[0] is methods[0])]
     (best, value), *others = chosen
     reached = f"{best.title} {_verb(measure)} {_amount(value, measure)}{_what(best, measure, unseen=unseen)}"
@@ -82,9 +85,10 @@ def _what(method: Method, measure: Measure, *, unseen: bool) -> str:
 
 
 def _too_close(ranked: Sequence[tuple[Method, float]], comparisons: Sequence[Comparison]) -> bool:
-    """Whether the interval of the difference between the two best contains zero."""
+    """Whether the two best are equal, or the interval of their difference contains zero."""
     names = {method.name for method, _ in ranked[:2]}
-    return any(
+    equal = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
+    return equal or any(
         {each.first, each.second} == names and found.low <= 0 <= found.high
         for each in comparisons
         if (found := estimate_of(each.difference)) is not None

@@ -9,7 +9,6 @@ from sweetrl.domains.registry import DEFAULT, find_domain
 from sweetrl.evaluation.credit import MEASURES as CREDIT_MEASURES
 from sweetrl.evaluation.studies import (
     Curve,
-    Earlier,
     MethodResult,
     Missing,
     Step,
@@ -57,14 +56,6 @@ def missing_text(missing: Sequence[Missing]) -> str:
         parts.setdefault(each.part, {}).setdefault(each.seeds, []).append(each.label)
     listed = "; ".join(f"{part}: {_by_seeds(groups)}" for part, groups in parts.items())
     return f"Not finished and in no figure: {listed}." if listed else ""
-
-
-def _earlier_text(earlier: Sequence[Earlier]) -> str:
-    parts: dict[str, list[str]] = {}
-    for each in earlier:
-        parts.setdefault(each.part, []).append(each.label)
-    listed = "; ".join(f"{part}: {', '.join(labels)}" for part, labels in parts.items())
-    return f"Measured in an earlier run with the same settings: {listed}."
 
 
 def _by_seeds(groups: Mapping[tuple[int, ...], Sequence[str]]) -> str:
@@ -120,8 +111,6 @@ class _Page:
             )
         if results.missing:
             yield f"**{_text(missing_text(results.missing))}**"
-        if results.earlier:
-            yield _text(_earlier_text(results.earlier))
 
     def _all(self) -> list[MethodResult]:
         return [*self.results.methods.values(), *self.results.off_policy.values()]

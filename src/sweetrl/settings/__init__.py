@@ -1,6 +1,6 @@
 """Every settings object, free of torch: of the stages, of recipes and of studies; and how they are read from TOML."""
 
-from sweetrl.settings.reading import current_settings, load_experiment, load_recipe, load_study
+from sweetrl.settings.reading import load_experiment, load_recipe, load_study
 from sweetrl.settings.recipes import (
     CandidateSettings,
     EvaluationSettings,
@@ -71,7 +71,6 @@ __all__ = [
     "TrainRunSettings",
     "TrainSettings",
     "ValueSettings",
-    "current_settings",
     "load_experiment",
     "load_recipe",
     "load_study",

@@ -52,23 +52,6 @@ def load_study(path: Path, changes: Sequence[str] = ()) -> Study:
     return _converted(path, _changed(path, changes), Study, complete=inherited)
 
 
-def current_settings(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a study as an earlier version stored them, as this one would store them."""
-    try:
-        study = msgspec.convert(_current(_given(stored), Study, lambda _: None), Study)
-    except msgspec.ValidationError:
-        return dict(stored)
-    found: dict[str, Any] = msgspec.to_builtins(study)
-    return found
-
-
-def _given(value: Any) -> Any:
-    """What was set: None stood for a default of the command."""
-    if not isinstance(value, Mapping):
-        return value
-    return {key: _given(each) for key, each in value.items() if each is not None}
-
-
 def _converted(
     path: Path,
     content: dict[str, Any],

@@ -89,7 +89,7 @@ class Viewer:
 
     def _list(self, request: Request) -> Response:
         query = list_query(request.query_params)
-        rows, total = self.reader.rows(query), self.reader.count(query)
+        rows, total = self.reader.page(query)
         about = (self.reader.runs(), self.reader.endings(), self.reader.unreadable_lines())
         return HTMLResponse(list_page(query, rows, total, *about))
 
@@ -99,26 +99,31 @@ class Viewer:
         dialogue = self._found(run, name)
         show = is_on(fields, "hidden")
         query, place = list_query(fields), whole_number(fields, "at")
-        near = self._near(query, place, hidden=show)
+        critic = fields.get("critic", "")
+        near = self._near(query, place, ("hidden", "1" if show else ""), ("critic", critic))
+        seen = dialogue.judged_by(critic)
         around = Around(
-            here=_switched(request, show=not show),
+            here=_changed(request, hidden="" if show else "1"),
             list_address=address("/", *query_fields(query, number=max(0, (place or 1) - 1) // PAGE)),
             previous=near[0],
             next=near[1],
             others=self._others(dialogue),
             show_hidden=show,
+            author=self.author,
+            critics={
+                each: _changed(request, critic=each) for each in dialogue.critics if each not in seen.critics
+            },
         )
-        return HTMLResponse(dialogue_page(dialogue, self._hidden(dialogue, show=show), around))
+        return HTMLResponse(dialogue_page(seen, self._hidden(dialogue, show=show), around))
 
-    def _near(self, query: Query, place: int | None, *, hidden: bool) -> tuple[str, str]:
+    def _near(self, query: Query, place: int | None, *more: tuple[str, str]) -> tuple[str, str]:
         """The dialogues before and after the one at `place` of the list, which counts from 1."""
         if not place:
             return "", ""
         first = max(0, place - 2)
         rows = dict(enumerate(self.reader.rows(query, start=first, count=3), first))
-        switch = "&hidden=1" if hidden else ""
         found = [
-            dialogue_address(rows[number], query, number) + switch if number in rows else ""
+            dialogue_address(rows[number], query, number, *more) if number in rows else ""
             for number in (place - 2, place)
         ]
         return found[0], found[1]
@@ -138,10 +143,11 @@ class Viewer:
         if first.episode.task_id != second.episode.task_id:
             raise UsageError("these dialogues are on different tasks; compare two on the same one")
         show = is_on(fields, "hidden")
-        here = _switched(request, show=not show)
-        return HTMLResponse(
-            compare_page(first, second, self._hidden(first, show=show), here, show_hidden=show)
-        )
+        here = _changed(request, hidden="" if show else "1")
+        # By one critic, if there is one that judged both.
+        critic = next((each for each in first.critics if each in second.critics), "")
+        sides = (first.judged_by(critic), second.judged_by(critic))
+        return HTMLResponse(compare_page(*sides, self._hidden(first, show=show), here, show_hidden=show))
 
     def _metrics(self, _: Request) -> Response:
         return HTMLResponse(metrics_page(self.metrics.contents()))
@@ -183,8 +189,8 @@ class Viewer:
 
     def _api_dialogues(self, request: Request) -> Response:
         query = list_query(request.query_params)
-        rows = self.reader.rows(query)
-        return answer_json({"total": self.reader.count(query), "page": query.page, "dialogues": rows})
+        rows, total = self.reader.page(query)
+        return answer_json({"total": total, "page": query.page, "dialogues": rows})
 
     def _api_dialogue(self, request: Request) -> Response:
         run, name = required(request.query_params, ("of", "id"))
@@ -298,12 +304,12 @@ async def _static(content: bytes, kind: str, _: Request) -> Response:
     return Response(content, media_type=kind, headers={"cache-control": "no-cache"})
 
 
-def _switched(request: Request, *, show: bool) -> str:
-    """The address of this page with the switch in its other position."""
+def _changed(request: Request, **fields: str) -> str:
+    """The address of this page with other values of some fields."""
     pairs: Sequence[tuple[str, str]] = [
-        (name, value) for name, value in request.query_params.multi_items() if name != "hidden"
+        (name, value) for name, value in request.query_params.multi_items() if name not in fields
     ]
-    return address(request.url.path, *pairs, ("hidden", "1" if show else ""))
+    return address(request.url.path, *pairs, **fields)
 
 
 def _as_json(dialogue: Dialogue, hidden: Hidden | None, *, show: bool) -> dict[str, Any]:

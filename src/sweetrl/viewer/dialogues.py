@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -57,6 +57,17 @@ class Dialogue:
         """The name that a person gave who took part; empty for none."""
         about = self.episode.extra.get("play")
         return str(about.get("player") or "") if isinstance(about, dict) else ""
+
+    @property
+    def critics(self) -> list[str]:
+        """Those that judged its turns, in the order of their files."""
+        return list(dict.fromkeys(each.critic for each in self.credit))
+
+    def judged_by(self, critic: str) -> Self:
+        """The dialogue with the credit of one critic alone: the first one if it is not among them."""
+        known = self.critics
+        chosen = critic if critic in known else next(iter(known), "")
+        return replace(self, credit=tuple(each for each in self.credit if each.critic == chosen))
 
     def picture(self, name: str) -> bytes | None:
         """The PNG file of a content hash, where it was kept."""

@@ -71,8 +71,7 @@ class Guard:
         host = headers.get("host", "")
         if not self._is_ours(host):
             return PlainTextResponse("refused: unknown Host header\n", 421)
-        origin = headers.get("origin")
-        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+        if not {f"http://{host}", f"https://{host}"}.issuperset(headers.getlist("origin")):
             return PlainTextResponse("refused: request of another site\n", 403)
         if headers.get("sec-fetch-site") in _OTHERS and not _is_followed_link(scope, headers):
             return PlainTextResponse("refused: request of another site\n", 403)
@@ -80,7 +79,9 @@ class Guard:
 
     def _is_ours(self, host: str) -> bool:
         """Names can be made to point here, addresses cannot."""
-        name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+        name, colon, port = host.rpartition(":") if not host.endswith("]") and ":" in host else (host, "", "")
+        if colon and not port.isdecimal():
+            return False
         if name in self._hosts:
             return True
         try:

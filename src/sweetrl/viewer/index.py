@@ -35,7 +35,7 @@ from sweetrl.viewer.sources import Given, Source, find_sources
 
 T = TypeVar("T")
 
-VERSION = 3
+VERSION = 4
 """Of the tables; an index of another version is built anew."""
 CHUNK = 1 << 20
 """Bytes of a record file that are read and decoded at a time: few enough to stay in the processor's cache."""
@@ -45,6 +45,8 @@ _HEAD = 4096
 """Bytes at the start of a file that tell whether it was rewritten."""
 _SETUP = "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;"
 _TABLES = """
+CREATE TABLE state (version INTEGER);
+INSERT INTO state VALUES (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER));
 CREATE TABLE runs (id INTEGER PRIMARY KEY, title TEXT UNIQUE, folder TEXT);
 CREATE TABLE files (
     id INTEGER PRIMARY KEY, path TEXT UNIQUE, kind TEXT, run INTEGER,
@@ -62,7 +64,10 @@ CREATE VIRTUAL TABLE words USING fts5(said, content='', columnsize=0, tokenize="
 INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);
 INSERT INTO words (words, rank) VALUES ('automerge', 0);
 """
-"""Words are written in large parts. Sixteen of them are merged at once, which takes less than merging step by step."""
+"""The version counts up from the time, so that an index that is built anew has another than the one before it.
+
+Words are written in large parts. Sixteen of them are merged at once, which takes less than merging step by step.
+"""
 _ORDERS = """
 CREATE INDEX IF NOT EXISTS episodes_by_key ON episodes (key);
 CREATE INDEX IF NOT EXISTS episodes_by_task ON episodes (task);
@@ -311,6 +316,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     db.execute("BEGIN")
     try:
         yield
+        db.execute("UPDATE state SET version = version + 1")
     except BaseException:
         db.execute("ROLLBACK")
         raise

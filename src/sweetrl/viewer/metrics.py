@@ -1,7 +1,8 @@
 """The metrics of the runs from the index alone, as reports have them: no dialogue is read again."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -91,7 +92,9 @@ class Metrics:
 
     def contents(self) -> ReportContents:
         """Everything for the page of metrics."""
-        logs = list(chain.from_iterable(_logs(each.root) for each in self.given))
+        # What lies beside a file that was named is not about it.
+        folders = (each.path for each in self.given if each.path.is_dir())
+        logs = list(chain.from_iterable(map(_logs, folders)))
         state = (self.reader.version(), sum(_size(log) for log in logs))
         if state not in self._known:
             methods = tuple(self._methods())
@@ -115,9 +118,21 @@ class Metrics:
             for title, scorer, *numbers in db.execute(_SELECT):
                 tallies[title].append(_Tally(*numbers))
                 scorers[title].add(scorer)
+        short = short_titles(list(folders))
         for title, folder in folders.items():
             scorer = ", ".join(sorted(scorers[title] - {""}))
-            yield method_of(title, scorer, folder, tallies[title])
+            yield replace(method_of(title, scorer, folder, tallies[title]), label=short[title])
+
+
+def short_titles(titles: Sequence[str]) -> dict[str, str]:
+    """The last folders of each title, as few as tell it from the others: charts have little room."""
+    ends = {
+        title: ["/".join(parts[-n:]) for n in range(1, len(parts) + 1)]
+        for title in titles
+        for parts in [title.split("/")]
+    }
+    known = Counter(chain.from_iterable(ends.values()))
+    return {title: next((end for end in ends[title] if known[end] == 1), title) for title in titles}
 
 
 def _logs(root: Path) -> list[Path]:

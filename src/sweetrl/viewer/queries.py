@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ class Query:
                 raise UsageError(f"unknown {what} {value[:40]!r}; there are {', '.join(known)}")
 
     def conditions(self) -> tuple[str, list[Any]]:
-        """As SQL with its parameters."""
+        """As SQL with its parameters. The dialogues with the words are in a table `found`."""
         found: list[tuple[str, Sequence[Any]]] = []
         if self.runs:
             found.append((f"r.title IN ({', '.join('?' * len(self.runs))})", self.runs))
@@ -121,8 +121,8 @@ class Query:
             found.append(("e.turns >= ?", (self.least_turns,)))
         if self.most_turns is not None:
             found.append(("e.turns <= ?", (self.most_turns,)))
-        if matched := words_query(self.text):
-            found.append(("e.id IN (SELECT rowid FROM words WHERE words MATCH ?)", (matched,)))
+        if words_query(self.text):
+            found.append(("e.id IN (SELECT id FROM found)", ()))
         clause = " AND ".join(condition for condition, _ in found) or "1"
         return clause, [value for _, values in found for value in values]
 
@@ -155,11 +155,7 @@ class Reader:
     def version(self) -> int:
         """Changes whenever the index does."""
         with self.connected() as db:
-            select = "SELECT IFNULL(SUM(position), 0) + 7 * COUNT(*) FROM files"
-            read = int(db.execute(select).fetchone()[0])
-            # A file that was rewritten may be as long as before; its dialogues have new numbers.
-            last = db.execute("SELECT IFNULL(MAX(seq), 0) FROM sqlite_sequence").fetchone()
-            return read + 13 * int(last[0])
+            return int(db.execute("SELECT version FROM state").fetchone()[0])
 
     def runs(self) -> list[RunRow]:
         """All runs with dialogues, in the order of their titles."""
@@ -182,28 +178,43 @@ class Reader:
 
     def rows(self, query: Query, *, start: int | None = None, count: int = PAGE) -> list[Row]:
         """One page of a list, or `count` rows from `start` on."""
-        where, values = query.conditions()
-        offset = query.page * PAGE if start is None else start
-        select = f"SELECT {_COLUMNS} {_FROM} WHERE {where} ORDER BY {SORTS[query.sort][1]} LIMIT ? OFFSET ?"
-        with self.connected() as db:
-            return [_row(row) for row in db.execute(select, [*values, count, offset])]
+        with self._searched(query) as db:
+            return _rows(db, query, query.page * PAGE if start is None else start, count)
 
-    def count(self, query: Query) -> int:
-        """How many dialogues a list has."""
+    def page(self, query: Query) -> tuple[list[Row], int]:
+        """One page of a list, and how many dialogues the list has; words are searched for once."""
+        with self._searched(query) as db:
+            return _rows(db, query, query.page * PAGE, PAGE), self._count(db, query)
+
+    def _count(self, db: sqlite3.Connection, query: Query) -> int:
         where, values = query.conditions()
         # A join that no condition asks for would find the same rows, slowly.
         tables = _FROM if "v." in where else "FROM episodes e JOIN runs r ON r.id = e.run"
-        [(count,)] = self._remembered(f"SELECT COUNT(*) {tables} WHERE {where}", *values)
+        select = f"SELECT COUNT(*) {tables} WHERE {where}"
+        [(count,)] = self._remembered(select, *values, db=db, about=words_query(query.text))
         return int(count)
 
-    def _remembered(self, select: str, *values: Any) -> list[tuple[Any, ...]]:
+    @contextmanager
+    def _searched(self, query: Query) -> Iterator[sqlite3.Connection]:
+        """A connection that has the dialogues with the words of a query in a table `found`."""
+        with self.connected() as db:
+            if matched := words_query(query.text):
+                db.executescript(
+                    "PRAGMA temp_store=MEMORY; CREATE TEMP TABLE found (id INTEGER PRIMARY KEY);"
+                )
+                db.execute("INSERT INTO found SELECT rowid FROM words WHERE words MATCH ?", (matched,))
+            yield db
+
+    def _remembered(
+        self, select: str, *values: Any, db: sqlite3.Connection | None = None, about: str = ""
+    ) -> list[tuple[Any, ...]]:
         """The answer to a question that reads many rows; asked once until the index changes."""
-        asked = (self.version(), select, *values)
+        asked = (self.version(), select, about, *values)
         if asked not in self._known:
             if len(self._known) > REMEMBERED:
                 self._known.clear()
-            with self.connected() as db:
-                self._known[asked] = db.execute(select, values).fetchall()
+            with nullcontext(db) if db is not None else self.connected() as open_db:
+                self._known[asked] = open_db.execute(select, values).fetchall()
         found: list[tuple[Any, ...]] = self._known[asked]
         return found
 
@@ -229,6 +240,12 @@ class Reader:
                     (key,),
                 )
                 yield from ((kind, Path(path), at, length) for kind, path, at, length in rows)
+
+
+def _rows(db: sqlite3.Connection, query: Query, start: int, count: int) -> list[Row]:
+    where, values = query.conditions()
+    select = f"SELECT {_COLUMNS} {_FROM} WHERE {where} ORDER BY {SORTS[query.sort][1]} LIMIT ? OFFSET ?"
+    return [_row(row) for row in db.execute(select, [*values, count, start])]
 
 
 def _row(row: tuple[Any, ...]) -> Row:

@@ -1,6 +1,7 @@
 """`serve`: the viewer on an address of this machine, with a thread that keeps the index up to date."""
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import ipaddress
@@ -14,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sweetrl.domains.sources import read_tasks
 from sweetrl.errors import MissingExtra, SweetError, UsageError
+from sweetrl.records import is_on_hub
 from sweetrl.viewer.imports import with_imports
 from sweetrl.viewer.index import Index
 from sweetrl.viewer.queries import Reader
@@ -30,6 +33,7 @@ FOLLOW_SECONDS = 1.0
 PATIENCE_SECONDS = 10.0
 """How long the first indexing may take before the address is told; pages fill in afterwards."""
 LOOPBACK = "127.0.0.1"
+_ABOUT_THE_PORT = (errno.EADDRINUSE, errno.EACCES)
 TOKEN_CHARACTERS = 32
 
 
@@ -126,6 +130,7 @@ def serve(settings: Settings, announce: Callable[[str, str], None]) -> None:
     from sweetrl.viewer.metrics import Metrics
     from sweetrl.viewer.secrets import Secrets
 
+    _check_tasks(settings.tasks)
     token, once = kept_token(), secrets.token_urlsafe(24)
     path = settings.index or index_path(settings.given)
     given = with_imports(settings.given, path.with_suffix(".imported"))
@@ -143,6 +148,13 @@ def serve(settings: Settings, announce: Callable[[str, str], None]) -> None:
             complete.wait(PATIENCE_SECONDS)
             announce(*(address_of(settings.host, listener, each) for each in (token, once)))
             uvicorn.Server(_config(uvicorn, app)).run(sockets=[listener])
+
+
+def _check_tasks(sources: Sequence[str]) -> None:
+    """Refuse a source that cannot be read now, not when somebody wants to see something hidden."""
+    for source in sources:
+        if not is_on_hub(source):
+            next(read_tasks(source, 1), None)
 
 
 async def serve_games(
@@ -174,7 +186,7 @@ def _uvicorn(feature: str) -> Any:
 def _config(uvicorn: Any, app: Any) -> Any:
     return uvicorn.Config(
         app,
-        log_level="warning",  # access lines would show tokens; errors still come through
+        log_level="error",  # access lines would show tokens, and broken requests of anyone are no news
         access_log=False,
         lifespan="off",
         ws="none",
@@ -193,7 +205,8 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
             listener.bind((host, port))
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise UsageError(f"cannot listen on {host}:{port}: {reason}; choose another --port") from None
+            other = "--port" if getattr(error, "errno", None) in _ABOUT_THE_PORT else "--host"
+            raise UsageError(f"cannot listen on {host}:{port}: {reason}; choose another {other}") from None
         listener.listen(128)
         yield listener
 

@@ -34,6 +34,12 @@
     return query ? `/?${query}` : "/";
   }
 
+  // Its place in the list is part of a link too, and changes as the list grows.
+  function dialogueOf(link) {
+    const fields = new URL(link.href).searchParams;
+    return JSON.stringify([fields.get("of"), fields.get("id")]);
+  }
+
   // ---- the part of the page that follows the runs
   let asked = 0;
   async function refresh(address, marking = false) {
@@ -43,15 +49,16 @@
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
     const live = find("live");
     if (!fresh || !live) return;
-    const known = new Set([...live.querySelectorAll(".rows a")].map((link) => link.getAttribute("href")));
-    const chosen = live.querySelector(".chosen a")?.getAttribute("href");
+    const links = (place) => [...place.querySelectorAll(".rows a")];
+    const known = new Set(links(live).map(dialogueOf));
+    const chosen = live.querySelector(".chosen a"), focused = links(live).find((link) => link === document.activeElement);
     if (marking) {
-      for (const link of fresh.querySelectorAll(".rows a")) {
-        if (!known.has(link.getAttribute("href"))) link.parentElement.classList.add("fresh");
-      }
+      for (const link of links(fresh)) if (!known.has(dialogueOf(link))) link.parentElement.classList.add("fresh");
     }
     live.replaceWith(fresh);
-    if (chosen) [...fresh.querySelectorAll(".rows a")].find((link) => link.getAttribute("href") === chosen)?.parentElement.classList.add("chosen");
+    const again = (old) => old && links(fresh).find((link) => dialogueOf(link) === dialogueOf(old));
+    again(chosen)?.parentElement.classList.add("chosen");
+    again(focused)?.focus({ preventScroll: true });
     if (address !== location.pathname + location.search) history.replaceState(null, "", address);
   }
 
@@ -155,6 +162,9 @@
     range.addEventListener("input", move);
     move();
   }
+
+  // ---- hidden information is shown without losing one's place
+  find("hidden-switch")?.addEventListener("click", (event) => { event.currentTarget.hash = location.hash; });
 
   // ---- keys
   const turns = [...document.querySelectorAll(".chat > li[data-turn]")];

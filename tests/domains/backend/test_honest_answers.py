@@ -185,6 +185,33 @@ FORMS = {
     "line numbers with bars": numbered(CODE, "{:>3} | {}"),
     "line numbers in a fence": fenced(numbered(CODE, "{} {}")),
     "notebook prompts": "In [1]: def solve(items):\n   ...:     return sum(items)\n   ...:\n",
+    "JSON": json.dumps({"explanation": "A sum.", "code": CODE}),
+    "JSON in a fence": fenced(json.dumps({"answer": fenced(CODE)}, indent=1) + "\n", "json"),
+    "tool call": json.dumps({"name": "submit", "arguments": json.dumps({"code": CODE})}),
+    "notebook": json.dumps(
+        {
+            "cells": [
+                {"cell_type": "markdown", "source": ["# solve\n"]},
+                {"cell_type": "code", "source": ["!pip install x\n", "%time\n", "import math\n"]},
+                {"cell_type": "code", "source": CODE.removeprefix("import math").splitlines(keepends=True)},
+            ]
+        }
+    ),
+    "escaped line breaks": CODE.strip("\n").replace("\n", "\\n"),
+    "a literal of a string": repr(CODE.strip("\n")),
+    "escaped as in Markdown": with_line("a_b = 1").replace("_", "\\_"),
+    "signature, then bare code": f"def solve(items)\n\n{CODE}",
+    "label before an import": f"Answer: {CODE}",
+    "indented block after prose": f"**Here it is:**\n\n{indented(CODE)}\nDone, I think.\n",
+    "value of a YAML file": f"answer: |\n{indented(CODE, '  ')}",
+    "a point after": f"{CODE}\n- quick\n",
+    "diff of a new file": fenced(
+        "diff --git a/x.py b/x.py\nnew file mode 100644\nindex 000..111\n--- /dev/null\n+++ b/x.py\n@@ -0,0 +1,9 @@\n"
+        + "".join(f"+{line}" for line in CODE.splitlines(keepends=True)),
+        "diff",
+    ),
+    "code, then a stub": fenced(CODE) + "You call:\n" + fenced("def solve(items) -> int: ...\n"),
+    "code, then a stub of two lines": fenced(CODE) + fenced("def solve(items):\n    pass\n"),
     "interpreter prompts": ">>> import math\n>>> def solve(items):\n...     return math.floor(sum(items))\n",
     # shapes of code
     "method": f"class Solution:\n{indented(HELPER.replace('helper(items', 'solve(self, items'))}",

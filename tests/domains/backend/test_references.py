@@ -81,6 +81,50 @@ CHOSEN = {
         "f(1) == 1 or f(0)",
         True,
     ),
+    "a call that changes its argument": (
+        "def f(x): x.sort()",
+        "(lambda x: f(x) is None and x == [1, 2])([2, 1])",
+        "((x := [2, 1]), f(x), x)",
+        True,
+    ),
+    "helpers of the reference": (
+        "def f(x): return x / 3\ndef close(a, b): return abs(a - b) < 1e-9",
+        "close(f(3), 1) and close(f(6), 2)",
+        "(f(3), f(6))",
+        False,
+    ),
+    "a class of the reference that compares": (
+        "class Near:\n    def __init__(self, x): self.x = x\n    def __eq__(self, y): return abs(self.x - y) < 1\n"
+        "def f(x): return x / 3",
+        "f(3) == Near(1)",
+        "f(3)",
+        False,
+    ),
+    "a helper that might run an answer's text": (
+        "def f(x): return str(x)\ndef run(text): return eval(text)",
+        "run(f(3)) == 3",
+        "run(f(3))",
+        True,
+    ),
+    "a module that is imported in the test": (
+        "def f(x): return x / 3",
+        "__import__('math').isclose(f(3), 1)",
+        "f(3)",
+        False,
+    ),
+    "a module that is imported in the test and may do anything": (
+        "def f(x): return str(x)",
+        "__import__('pickle').loads(__import__('pickle').dumps(f(3))) == '3'",
+        "__import__('pickle').loads(__import__('pickle').dumps(f(3)))",
+        True,
+    ),
+    "what the reference imports for an argument": (
+        "from datetime import date as day\nimport os.path as p, decimal\ndef f(x): return [x.year, 1]",
+        "f(day(2024, 1, p.sep == '/')) == [2024, decimal.Decimal(1)]",
+        "f(__import__('datetime', None, None, ['date'])"
+        ".date(2024, 1, __import__('os.path', None, None, ['']).sep == '/'))",
+        False,
+    ),
     "modules": (
         "import math\ndef f(x): return x / 3",
         "math.isclose(f(1), 0.3333333333333)",
@@ -108,7 +152,8 @@ def test_what_the_reference_alone_has_is_kept_for_the_rest(sandbox: Sandbox) -> 
 
 
 def test_rests_are_evaluated_on_decoded_values_without_reference_or_answer(sandbox: Sandbox) -> None:
-    secret = BackendSecret(reference="import math\ndef f(x): return 1", tests={"test1": "f(1)"})
+    reference = "import math\ndef f(x): return eval('1')"
+    secret = BackendSecret(reference=reference, tests={"test1": "f(1)"})
     rests = [
         Rest("answer_value + (known_value,)", b'{"tuple": [1]}', b'{"decimal": "0.5"}'),
         Rest("math.floor(answer_value)", b"2.5", b"null"),
@@ -170,3 +215,24 @@ def test_a_machine_that_never_has_time_leaves_the_reference_unjudged() -> None:
 
     with pytest.raises(SandboxError, match="too busy"):
         expected(Overloaded(), "def f(x): return x", "f(1) == 1")  # type: ignore[arg-type]
+
+
+def test_a_helper_of_the_reference_judges_values_without_the_answer(sandbox: Sandbox) -> None:
+    reference = "def close(a, b): return abs(a - b) < 1e-9\ndef f(x): return x / 3"
+    found = expected(sandbox, reference, "close(f(3), 1)")
+    assert (found.split.rest, found.outcome) == ("close(answer_value, 1)", True)
+    secret = BackendSecret(reference=reference, tests={"test1": "close(f(3), 1)"})
+    right, wrong = evaluate_rests(
+        secret, sandbox, [Rest(str(found.split.rest), value, b"null") for value in (b"1.0", b"2.0")]
+    )
+    assert readable(right)
+    assert readable(wrong)
+    assert (right.encoded, wrong.encoded) == (b"true", b"false")
+
+
+def test_official_rules_leave_the_imports_to_the_answer(sandbox: Sandbox) -> None:
+    secret = BackendSecret(
+        reference="import math\ndef f(x): return x", tests={"test1": "f(math.floor(2.5)) == 2"}
+    )
+    (found,) = run_reference("def f(x)", secret, sandbox, scope="official")
+    assert found.split.subject == "f(math.floor(2.5))"

@@ -82,6 +82,42 @@ def test_only_the_calls_are_left_to_the_answer(expression: str) -> None:
     assert whole == Split(expression)
 
 
+CHANGED = {
+    "solve(x := [2]) is None and x == [1]": (
+        "(solve((x := [2])), x)",
+        "answer_value[0] is None and answer_value[1] == [1]",
+    ),
+    "(lambda x: (solve(x), x == [1])[1])([2])": (
+        "((x := [2]), solve(x), x)",
+        "(answer_value[0], (answer_value[1], answer_value[2] == [1])[1])[-1]",
+    ),
+    "(x := [2], solve(x), all(y > 0 for y in x))[-1]": (
+        "((x := [2]), solve(x), x)",
+        "(answer_value[0], answer_value[1], all((y > 0 for y in answer_value[2])))[-1]",
+    ),
+}
+
+
+@pytest.mark.parametrize("expression", CHANGED)
+def test_what_a_call_has_changed_is_looked_at_out_of_its_reach(expression: str) -> None:
+    ways = [(way.subject, way.rest) for way in ways_to_split(expression, SOLVE, frozenset())]
+    assert CHANGED[expression] in ways[:2]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "[solve(x) for x in [[1]] if (y := x) or y]",
+        "(x := [1], [solve(x) for x in [[2]]], x)",
+        "solve(x := 1) == 2",
+        "(x := [1]) and other(solve, x)",
+    ],
+)
+def test_calls_in_loops_and_functions_that_are_handed_on_are_not_taken_out(expression: str) -> None:
+    ways = ways_to_split(expression, SOLVE, frozenset())
+    assert not any(way.subject.startswith("((x :=") and "[0]" in str(way.rest) for way in ways), ways
+
+
 @pytest.mark.parametrize("expression", ["solve(1, x='a')", "  solve(solve(1))\n", "solve(1", "1 + 1"])
 def test_a_bare_call_and_what_has_none_are_not_split(expression: str) -> None:
     assert ways_to_split(expression, SOLVE, frozenset()) == (Split(expression.strip()),)

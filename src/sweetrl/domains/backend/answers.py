@@ -10,6 +10,12 @@ import sys
 from collections.abc import Iterator
 from itertools import accumulate
 
+from sweetrl.domains.backend.wrappings import (
+    texts_in_json,
+    with_real_lines,
+    without_bare_signatures,
+    without_markdown_escapes,
+)
 from sweetrl.outputs import (
     Block,
     after_last_marker,
@@ -47,13 +53,20 @@ _CODE_START = re.compile(_START)
 _CODE_OR_CONSTANT = re.compile(rf"{_START}|{_ASSIGNMENT}|\"\"\"|'''|#|(?:if|for|try|with)\b.*:\s*$")
 _OPENERS = "def|class|import|from|async def|if|for|while|try|with|else|elif|except|finally"
 _CODE_LINE = re.compile(rf"(?:{_OPENERS})\b|[@#)\]}}\s]|\w+ *(?:=|:|\()|\Z")
+_MARGIN_CODE = re.compile(rf"(?:{_OPENERS})\b|[@)\]}}]|{_ASSIGNMENT}")
 _DEFINITION = r"(?:def|class|import|from|async def|try|except|else)\b"
 _DEFINITION_LINE = re.compile(rf"{_DEFINITION}|[@#)\]}}\s]|{_ASSIGNMENT}|\Z")
 # At the top level such a line can only fail: it is a word of prose, or the name of the language.
-_STRAY_LINE = re.compile(r"(?!(?:try|else|finally|except)\b)(?:[A-Za-z_]\w*(?:: *[A-Za-z_]\w*)?[.!]?)?\s*\Z")
+_STRAY_LINE = re.compile(
+    r"(?!(?:try|else|finally|except)\b)(?:(?:[-+] +)?[A-Za-z_]\w*(?:: *[A-Za-z_]\w*)?[.!]?)?\s*\Z"
+)
 
 _TOP_NAME = re.compile(
     r"^(?:(?:async +def|def|class)\s+(\w++)|(\w++) *(?::[^=\n]{0,80})?=(?!=))", re.MULTILINE
+)
+_STUB = re.compile(
+    r"^(?:async +)?def +(\w++)[^\n]{0,1000}:[ \t]*+(?:\n[ \t]++)?(?:\.\.\.|pass)[ \t]*+(?:\n(?![ \t])|\Z)",
+    re.MULTILINE,
 )
 _ANY_FUNCTION = re.compile(r"^([ \t]*+)(?:async +)?def +(\w++)", re.MULTILINE)
 _TOP_DEFINITION = re.compile(r"^(?:async +)?(?:def|class) +(\w++)", re.MULTILINE)
@@ -74,9 +87,13 @@ _CODE_TAG = re.compile(
     r"</?(?:pre|code|answer|python)\b[^<>]{0,80}>|<!\[CDATA\[|\]\]>|<\|\w{1,30}\|>|\[/?INST\] ?|</?s>",
     re.IGNORECASE,
 )
+_LABEL = re.compile(rf"\A\s*+[A-Za-z*][\w* ]{{0,30}}:[ *]*+(?={_START})", re.MULTILINE)
+"""A word or two before code on the same line: `Answer: import math`."""
 _NUMBER = re.compile(r"[ \t]*+(\d{1,4})[ \t]?(?:[:.|)]|(?=\s|\Z))[ \t]?")
 _PROMPT = re.compile(r"(?:>>>|\.\.\.|In \[\d{1,4}\]:| {2,9}\.\.\.:)(?: |$)", re.MULTILINE)
-_DIFF_LINE = re.compile(r"[-+ ]|@@|diff |index |\\ |\Z")
+_DIFF_LINE = re.compile(
+    r"[-+ ]|@@|diff |index |\\ |\Z|(?:new|old|deleted)(?: file)? mode |(?:rename|copy) (?:from|to) |similarity "
+)
 _STAR_IMPORT = re.compile(r"^from +(\w++)[\w.]*+ +import +\*", re.MULTILINE)
 
 
@@ -103,8 +120,9 @@ def _defines(source: str, function: str) -> bool:
 def _sections(text: str) -> list[str]:
     """The parts of an answer that may hold the code, the likeliest first."""
     said = spoken(text)
-    parts = (after_last_marker(said), marked_answer(said), said, text)
-    return list(dict.fromkeys(part for part in parts if part is not None))
+    parts = dict.fromkeys((after_last_marker(said), marked_answer(said), said, text))
+    found = [each for part in parts if part is not None for each in (part, *texts_in_json(part))]
+    return list(dict.fromkeys(found))
 
 
 def _marked_code(text: str, function: str) -> Iterator[str]:
@@ -122,8 +140,9 @@ def _unmarked_code(text: str, function: str) -> Iterator[str]:
     """Text that looks like code, among prose or within a line."""
     yield text
     untagged = _CODE_TAG.sub("\n", text)
-    for version in dict.fromkeys((untagged, text)):
+    for version in dict.fromkeys((_LABEL.sub("", untagged, count=1), untagged, text)):
         yield from _unfenced(version, function)
+    yield from _indented_block(untagged)
     for pattern in (_INLINE_FENCE, _INLINE_CODE):
         yield from (dedented(code).strip() for code in pattern.findall(text)[-_MOST_BLOCKS:])
 
@@ -142,10 +161,17 @@ def _versions(blocks: list[Block], function: str) -> Iterator[str]:
     """The blocks that define the function, the last first, each with the blocks that it needs."""
     python = [block.text for block in blocks if not block.language or "py" in block.language]
     mains = [at for at, source in enumerate(python) if _defines(source, function)]
+    mains = [at for at in mains if not _is_stub(python[at], function)] or mains
     helpers = {at: _provided(source) for at, source in enumerate(python) if at not in mains}
     for main in reversed(mains[-_MOST_VERSIONS:]):
         needed = _needed(main, python, helpers)
         yield "\n\n".join(_without_stray_lines(python[at]) for at in sorted(needed))
+
+
+def _is_stub(source: str, function: str) -> bool:
+    """Whether a block has nothing of the function but its signature."""
+    stubs = [match[1] for match in _STUB.finditer(source)].count(function)
+    return bool(stubs) and stubs == [match[1] for match in _TOP_NAME.finditer(source)].count(function)
 
 
 def _needed(main: int, sources: list[str], helpers: dict[int, set[str]]) -> set[int]:
@@ -200,6 +226,14 @@ def _unfenced(text: str, function: str) -> Iterator[str]:
             yield _without_stray_lines("\n".join(lines[start:end]))
 
 
+def _indented_block(text: str) -> Iterator[str]:
+    """The lines that are indented, where prose is not and holds no code: a code block without fences."""
+    lines = text.split("\n")
+    margin = [line for line in lines if line.strip() and line[0] not in " \t"]
+    if margin and len(margin) < len(lines) and not any(map(_MARGIN_CODE.match, margin)):
+        yield dedented("\n".join(line for line in lines if line[:1] in (" ", "\t", "")))
+
+
 # ---------------------------------------------------------------- damaged code
 
 
@@ -216,7 +250,16 @@ def _repaired(source: str) -> Iterator[str]:
     if len(source) <= _LONGEST_REPAIRED:
         plain = source if source.isascii() else source.translate(_PLAIN)
         decoded = _unnumbered(unescaped(plain))
-        yield from (repaired for repaired in (plain, decoded, _patched(plain)) if repaired != source)
+        lines = with_real_lines(plain)
+        versions = (
+            plain,
+            decoded,
+            _patched(plain),
+            lines,
+            without_markdown_escapes(lines),
+            without_bare_signatures(plain),
+        )
+        yield from (repaired for repaired in dict.fromkeys(versions) if repaired != source)
 
 
 def _patched(source: str) -> str:

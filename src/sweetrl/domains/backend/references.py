@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from sweetrl.domains.backend.calls import functions_of, task_functions
+from sweetrl.domains.backend.helpers import harmless_helpers, mentions, with_imports
 from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.backend.splits import ANSWER, KNOWN, Split, harmless_imports, ways_to_split
 from sweetrl.errors import SandboxError
@@ -102,7 +103,7 @@ def run_reference(
     seed: int = 0,
 ) -> tuple[Expected, ...]:
     """The reference's results, one per test. `SandboxError` if the sandbox fails."""
-    tests = _tests(request, secret)
+    tests = _tests(request, secret, scope)
     splits = dict.fromkeys(split for test in tests for split in test.splits)
     whole = dict.fromkeys(test.splits[-1].subject for test in tests)
     parts = dict.fromkeys(part for split in splits for part in (split.subject, split.known) if part)
@@ -140,26 +141,35 @@ def _selected(program: Program, indices: list[int]) -> Program:
     return msgspec.structs.replace(program, calls=tuple(program.calls[at] for at in indices), values=values)
 
 
-def _tests(request: str, secret: BackendSecret) -> list[_Test]:
+def _tests(request: str, secret: BackendSecret, scope: Literal["module", "official"]) -> list[_Test]:
     wanted = frozenset(task_functions(request, secret.tests))
     imported = frozenset(harmless_imports(secret.reference))
+    helpers = harmless_helpers(secret.reference) - wanted
+    # In the paper's scorer, tests have the imports of the answer alone.
+    source = "" if scope == "official" else secret.reference
     return [
-        _Test(name, functions, ways_to_split(expression, functions, imported))
+        _Test(name, functions, tuple(_with_imports(split, source) for split in ways))
         for name, expression in secret.tests.items()
         for functions in [functions_of(expression, wanted)]
+        for ways in [ways_to_split(expression, functions, imported, helpers)]
     ]
 
 
+def _with_imports(split: Split, source: str) -> Split:
+    return msgspec.structs.replace(split, subject=with_imports(split.subject, source))
+
+
 def evaluate_rests(secret: BackendSecret, sandbox: Sandbox, rests: Sequence[Rest]) -> list[Result]:
-    """Evaluate the rests of tests in a process that runs neither the answer nor the reference."""
+    """Evaluate the rests of tests in a process without the answer: nor with the reference, but for its helpers."""
     return sandbox.run(_program(secret, rests)) if rests else []
 
 
 def _program(secret: BackendSecret, rests: Sequence[Rest]) -> Program:
     imports = harmless_imports(secret.reference)
     used = [line for name, line in imports.items() if any(name in rest.expression for rest in rests)]
+    helped = any(mentions(rest.expression, harmless_helpers(secret.reference)) for rest in rests)
     return Program(
-        sources=("\n".join(used),),
+        sources=(secret.reference if helped else "\n".join(used),),
         calls=tuple(rest.expression for rest in rests),
         values=tuple({ANSWER: rest.answer, KNOWN: rest.known} for rest in rests),
     )
@@ -212,7 +222,13 @@ def _expect(test: _Test, tried: dict[Split, _Tried], found: dict[str, Result]) -
         if attempt is not None and _comes_to(attempt.outcome, outcome) and readable(subject):
             value = decode(subject.encoded)
             return Expected(
-                test.name, split, subject, value, outcome, attempt.known, widened=split != test.splits[0]
+                test.name,
+                split,
+                subject,
+                value,
+                outcome,
+                attempt.known,
+                widened=split.subject != test.splits[0].subject,
             )
     return Expected(test.name, whole, result, outcome, outcome, widened=not test.is_call)
 

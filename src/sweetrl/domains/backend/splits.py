@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from sweetrl.domains.backend.changes import calls_and_variables
 from sweetrl.syntax import parse, parse_expression
 
 ANSWER, KNOWN = "answer_value", "known_value"
@@ -31,8 +32,8 @@ _HARMLESS = frozenset(
     isinstance issubclass iter len list map max min next object oct ord pow print range repr reversed round set slice
     sorted str sum tuple type zip""".split()  # noqa: SIM905
 )
-_MODULES = frozenset(
-    """calendar collections datetime decimal fractions functools itertools json math numpy random re statistics
+HARMLESS_MODULES = frozenset(
+    """calendar collections datetime decimal fractions functools itertools json math numpy operator random re statistics
     string""".split()  # noqa: SIM905
 )
 _NOT_ALONE = (ast.Starred, ast.FormattedValue, ast.Slice)
@@ -51,14 +52,24 @@ class Split(Struct, frozen=True):
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def ways_to_split(expression: str, functions: frozenset[str], imported: frozenset[str]) -> tuple[Split, ...]:
-    """The smallest subject first; the whole expression last."""
+def ways_to_split(
+    expression: str,
+    functions: frozenset[str],
+    imported: frozenset[str],
+    helpers: frozenset[str] = frozenset(),
+) -> tuple[Split, ...]:
+    """The smallest subject first; the whole expression last.
+
+    Rests may use what is `imported`, and `helpers` of the reference where their values have no plain form.
+    """
     whole = Split(expression.strip())
     tree = parse_expression(expression)
     if tree is None:
         return (whole,)
-    test = _Test(_with_plain_lambdas(tree, functions), functions, imported)
-    found = [test.split(width) for width in range(_MOST_WIDTHS)]
+    plain = _with_plain_lambdas(tree, functions)
+    tests = [_Test(plain, functions, names) for names in dict.fromkeys((imported, imported | helpers))]
+    found = [test.split(width) for width in range(_MOST_WIDTHS) for test in tests]
+    found.insert(len(tests), tests[-1].split_by_variables())
     return (*dict.fromkeys(split for split in found if split is not None), whole)
 
 
@@ -69,11 +80,11 @@ def harmless_imports(source: str) -> dict[str, str]:
     for node in tree.body if tree else ():
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.split(".")[0] in _MODULES:
+                if alias.name.split(".")[0] in HARMLESS_MODULES:
                     found[alias.asname or alias.name.split(".")[0]] = ast.unparse(ast.Import([alias]))
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             for alias in node.names:
-                if node.module.split(".")[0] in _MODULES:
+                if node.module.split(".")[0] in HARMLESS_MODULES:
                     found[alias.asname or alias.name] = ast.unparse(ast.ImportFrom(node.module, [alias], 0))
     return found
 
@@ -88,7 +99,7 @@ class _Test:
         names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
         self._anchors = [node for node in names if node.id in functions]
         self._bindings = [node for node in ast.walk(tree) if isinstance(node, ast.NamedExpr)]
-        self._foreign = [node for node in names if node.id not in self._ours | functions]
+        self._foreign = _foreign(tree, self._ours | functions)
 
     def split(self, width: int) -> Split | None:
         """Split the test at subjects of `width` operations; None if that leaves nothing outside, or is impossible."""
@@ -105,6 +116,15 @@ class _Test:
             return Split(self._joined(subjects), ast.unparse(rest), self._joined(known))
         except (ValueError, RecursionError):
             return None  # some f-strings of a tree cannot be written down again; some trees are too deep
+
+    def split_by_variables(self) -> Split | None:
+        """The test split at all its calls and variables, for calls that change what they are given."""
+        functions = frozenset(anchor.id for anchor in self._anchors)
+        found = calls_and_variables(self._tree, functions, ANSWER)
+        try:
+            return Split(*map(ast.unparse, found)) if found and self._harmless(found[1]) else None
+        except (ValueError, RecursionError):
+            return None
 
     def _subject(self, anchor: ast.expr, width: int) -> ast.expr:
         node = anchor
@@ -152,8 +172,7 @@ class _Test:
         )
 
     def _harmless(self, rest: ast.expr) -> bool:
-        names = {node.id for node in ast.walk(rest) if isinstance(node, ast.Name)}
-        return names <= self._ours | {ANSWER, KNOWN}
+        return not _foreign(rest, self._ours | {ANSWER, KNOWN})
 
     def _places(self, name: str, nodes: list[ast.expr]) -> dict[int, ast.expr]:
         """The expression that stands for each node's value in the rest, by the identity of the node."""
@@ -216,6 +235,19 @@ class _Test:
         ]
         target = names[0] if len(names) == 1 else ast.Tuple(names, ast.Store())
         return [ast.comprehension(target, values, [], 0)]
+
+
+def _foreign(tree: ast.expr, ours: frozenset[str]) -> list[ast.Name]:
+    """The names that are not ours, but for the `__import__` of a harmless module."""
+    imports = [
+        call.func
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and not call.keywords
+        for module in call.args[:1]
+        if isinstance(module, ast.Constant) and module.value in HARMLESS_MODULES and len(call.args) == 1
+    ]
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id not in ours]
+    return [node for node in names if node.id != "__import__" or node not in imports]
 
 
 def _after(bindings: list[ast.NamedExpr], node: ast.expr) -> ast.expr:

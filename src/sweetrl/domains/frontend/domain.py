@@ -32,7 +32,7 @@ FRONTEND = Domain(
         task="An agent builds a web page from a description, shows drafts to a person who has the wanted page in view, "
         "and is scored by how similar its last page looks.",
         agent="Designer",
-        reference="page",
+        reference="wanted page",
         language="html",
         reward="similarity",
         meaning="How similar the page is to the wanted one.",

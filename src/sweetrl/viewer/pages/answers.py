@@ -144,8 +144,13 @@ def _slider(dialogue: Dialogue, wanted: str, answer: str) -> Markup:
     """Both pages in one place: the wanted one left of the handle, the answer right of it."""
     return element(
         "div",
-        element("img", src=picture_address(dialogue, answer), alt="the answer"),
-        element("img", src=picture_address(dialogue, wanted), alt="the wanted page", class_="over"),
+        # Each in a box as large as the larger one: where one page ends, the other must not show below it.
+        element("div", element("img", src=picture_address(dialogue, answer), alt="the answer")),
+        element(
+            "div",
+            element("img", src=picture_address(dialogue, wanted), alt="the wanted page"),
+            class_="over",
+        ),
         element("div", class_="handle", aria_hidden="true"),
         element(
             "input",

@@ -1,7 +1,7 @@
 """One dialogue: its turns with their credit, what else might have been said, and what the answer earned."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sweetrl.report.credit import CreditScale, credit_key
 from sweetrl.report.dialogues import (
@@ -39,6 +39,10 @@ class Around:
     others: Sequence[Row] = ()
     """Other dialogues on the same task."""
     show_hidden: bool = False
+    author: str = ""
+    """Whose marks can be set and taken back here."""
+    critics: Mapping[str, str] = field(default_factory=dict)
+    """Others that judged the dialogue, and the address of this page with their credit."""
 
 
 def dialogue_page(dialogue: Dialogue, hidden: Hidden | None, around: Around) -> str:
@@ -48,7 +52,8 @@ def dialogue_page(dialogue: Dialogue, hidden: Hidden | None, around: Around) -> 
         _path(around),
         _heading(dialogue, around),
         request(dialogue),
-        chat(dialogue),
+        chat(dialogue, author=around.author),
+        _other_critics(around),
         *outcome_parts(dialogue, hidden, show_hidden=around.show_hidden),
         hidden_part(hidden) if around.show_hidden else None,
         _others(dialogue, around),
@@ -101,8 +106,13 @@ def request(dialogue: Dialogue) -> Markup:
 # ---------------------------------------------------------------- turns
 
 
-def chat(dialogue: Dialogue, *, prefix: str = "turn", scale: CreditScale | None = None) -> Markup:
-    """What both sides said, with the credit of each turn; bars go up to `scale`, or their own largest."""
+def chat(
+    dialogue: Dialogue, *, prefix: str = "turn", scale: CreditScale | None = None, author: str | None = None
+) -> Markup:
+    """What both sides said, with the credit of each turn; bars go up to `scale`, or their own largest.
+
+    An `author` can mark turns.
+    """
     key = credit_key(dialogue.credit, shaded=True) if scale is None else None
     scale = CreditScale.of(dialogue.credit) if scale is None else scale
     failure = dialogue.episode.failure
@@ -111,7 +121,7 @@ def chat(dialogue: Dialogue, *, prefix: str = "turn", scale: CreditScale | None 
             key,
             element(
                 "ol",
-                *_turns(dialogue, scale, prefix),
+                *_turns(dialogue, scale, prefix, author),
                 class_="chat credited" if dialogue.credit else "chat",
             ),
             None if failure is None else element("p", failure_text(failure), class_="warning"),
@@ -119,7 +129,7 @@ def chat(dialogue: Dialogue, *, prefix: str = "turn", scale: CreditScale | None 
     )
 
 
-def _turns(dialogue: Dialogue, scale: CreditScale, prefix: str) -> Iterator[Markup]:
+def _turns(dialogue: Dialogue, scale: CreditScale, prefix: str, author: str | None) -> Iterator[Markup]:
     credit = {each.turn: each for each in dialogue.credit}
     who = labels_of(dialogue.verdict).collaborator
     for number, turn in enumerate(dialogue.episode.turns[:TURNS]):
@@ -129,7 +139,7 @@ def _turns(dialogue: Dialogue, scale: CreditScale, prefix: str) -> Iterator[Mark
             credit.get(number),
             scale,
             candidates_fold(turn, _sets(dialogue, number), _values(dialogue, number)),
-            annotation_form(dialogue, number) if prefix == "turn" else None,
+            None if author is None else annotation_form(dialogue, number, author),
             shaded=True,
             id=f"{prefix}-{number + 1}",
             tabindex=-1,
@@ -142,6 +152,16 @@ def _turns(dialogue: Dialogue, scale: CreditScale, prefix: str) -> Iterator[Mark
         yield element("li", f"… {more:,} more turns are left out", class_="cut")
 
 
+def _other_critics(around: Around) -> Markup | None:
+    if not around.critics:
+        return None
+    links = [
+        element("a", excerpt(critic, 80), href=target, class_="critic")
+        for critic, target in around.critics.items()
+    ]
+    return element("p", "The same turns by ", join(links, ", "), class_="note other-critics")
+
+
 def _sets(dialogue: Dialogue, turn: int) -> list[CandidateSet]:
     found = [each for each in dialogue.candidates if each.turn == turn]
     ranked = [each for each in found if each.advantages is not None]
@@ -152,10 +172,11 @@ def _values(dialogue: Dialogue, turn: int) -> list[TurnValues]:
     return [each for each in dialogue.values if each.turn == turn]
 
 
-def annotation_form(dialogue: Dialogue, turn: int) -> Markup:
-    """Where a person says whether a turn helped or hurt."""
-    own = [each for each in dialogue.annotations if each.turn == turn]
-    mark = own[-1].mark if own else ""
+def annotation_form(dialogue: Dialogue, turn: int, author: str) -> Markup:
+    """Where a person says whether a turn helped or hurt; what others think is told beside it."""
+    marks = [each for each in dialogue.annotations if each.turn == turn]
+    own = next((each for each in marks if each.author == author), None)
+    mark = own.mark if own else ""
     buttons = [
         element(
             "button", title, type="button", data_mark=name, aria_pressed="true" if mark == name else "false"
@@ -165,13 +186,13 @@ def annotation_form(dialogue: Dialogue, turn: int) -> Markup:
     note = element(
         "input",
         type="text",
-        value=own[-1].note if own else "",
+        value=own.note if own else "",
         placeholder="note",
         aria_label=f"note on turn {turn + 1}",
         maxlength=2000,
-        hidden=not own,
+        hidden=own is None,
     )
-    others = [_other_mark(each) for each in own[:-1]]
+    others = [_other_mark(each) for each in marks if each is not own]
     return element(
         "form",
         *buttons,

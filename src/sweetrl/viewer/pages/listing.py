@@ -152,11 +152,10 @@ def _pager(query: Query, total: int) -> Markup | None:
     )
 
 
-def dialogue_address(row: Row, query: Query, number: int) -> str:
+def dialogue_address(row: Row, query: Query, number: int, *more: tuple[str, str]) -> str:
     """The permanent address of a dialogue, with its place in the list."""
-    return address(
-        "/dialogue", ("of", row.run), ("id", row.id), *query_fields(query, number=0), ("at", number + 1)
-    )
+    about = (("of", row.run), ("id", row.id), *query_fields(query, number=0), ("at", number + 1))
+    return address("/dialogue", *about, *more)
 
 
 def _row(row: Row, number: int, query: Query, colours: Mapping[str, int], scale: float) -> Markup:
