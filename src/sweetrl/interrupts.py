@@ -69,7 +69,7 @@ def listen() -> None:
     """Take over Ctrl-C for the life of this process: from now on it never ends in a traceback."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as in background jobs
         signal.signal(signal.SIGINT, _now.on_interrupt)
-        # The last moments of the interpreter, when all is said and no handler runs any more.
+        # The interpreter is exiting: everything is printed and no handler runs any more.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     sys.unraisablehook = _on_unraisable
 

@@ -23,7 +23,7 @@ def parse_expression(source: str) -> ast.expr | None:
 
 def _parsed(source: str, mode: str) -> ast.AST | None:
     with _PARSING, warnings.catch_warnings():
-        # An odd escape in someone's string is neither our reader's business nor an error.
+        # An invalid escape sequence in a string is not an error here.
         warnings.simplefilter("ignore")
         try:
             return ast.parse(source, mode=mode)

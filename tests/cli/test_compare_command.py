@@ -151,8 +151,8 @@ def test_tasks_of_only_one_run_are_counted_and_named(
         tmp_path / "other", {**BETTER, **{f"x{number}": [1.0] for number in range(9)}, "b": [None]}
     )
     ended = sweetrl("compare", runs[0], other)
-    assert f"1 tasks count for nothing, scored in {runs[0]} only: b\n" in ended.err
-    assert f"9 tasks count for nothing, scored in {other} only: x0, x1, x2, x3, x4, ...\n" in ended.err
+    assert f"1 tasks are ignored, scored in {runs[0]} only: b\n" in ended.err
+    assert f"9 tasks are ignored, scored in {other} only: x0, x1, x2, x3, x4, ...\n" in ended.err
     assert f"{other}: 1 unscored" in ended.err
 
 

@@ -61,7 +61,7 @@ def test_stages_one_by_one_are_announced_and_speak_for_themselves(
         assert ended.value.exit_code == 2
     lines = capfd.readouterr().err.splitlines()
     reasons = [f"reason {n}" for n in range(25)]
-    complaint = "the stage bad ended with code 2; mend what it said and run the same command again"
+    complaint = "the stage bad ended with code 2; fix this and run the same command again"
     start = [f"[2/2] bad: {shlex.quote(good_and_bad[1].arguments[0])}".replace("\n", " ")]
     failing = [*start, *reasons, complaint]
     assert lines == [
@@ -83,7 +83,7 @@ def test_of_stages_that_are_watched_the_last_words_are_shown_when_they_fail(
     assert said.startswith("[1/2] good (0:0")
     shown = [f"reason {n}" for n in range(5, 25)]
     log = tmp_path / "logs" / "bad.log"
-    complaint = "the stage bad ended with code 2; mend what it said and run the same command again"
+    complaint = "the stage bad ended with code 2; fix this and run the same command again"
     assert said.splitlines()[1:] == [*shown, f"more in {log}", complaint]
 
 

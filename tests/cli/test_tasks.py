@@ -65,7 +65,7 @@ def test_bad_input_is_one_line_and_leaves_the_output_untouched(sweetrl, publishe
     assert finished.code == 2
     assert (
         finished.err
-        == f"error: {published}:3: Expected `str`, got `int` - at `$.problem_description`; mend or remove the line\n"
+        == f"error: {published}:3: Expected `str`, got `int` - at `$.problem_description`; fix or remove the line\n"
     )
     assert output.read_text() == "precious"
     assert {each.name for each in tmp_path.iterdir()} == {"there.jsonl", "shop_test.jsonl"}

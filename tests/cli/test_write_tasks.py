@@ -105,7 +105,7 @@ def test_a_writer_that_gives_too_little_is_said_and_ends_with_1(
     ended = sweetrl("tasks", "write", *model, "--n", 2, "-o", tmp_path / "tasks.jsonl")
 
     assert ended.code == 1
-    assert "only 1 of 2 tasks came of 20 drafts" in ended.err
+    assert "only 1 of 2 tasks were kept from 20 drafts" in ended.err
     assert len(load_tasks(tmp_path / "tasks.jsonl")) == 1
 
 

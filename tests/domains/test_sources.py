@@ -99,7 +99,7 @@ def test_a_file_without_tasks_is_refused(file_of, content):
 def test_a_truncated_line_is_told_by_its_number(file_of):
     path = file_of(OURS, encoded(PUBLISHED)[:-9])
     assert complaint(path).startswith(f"{path}:2: not valid JSON: ")
-    assert complaint(path).endswith("was the file cut off?); mend or remove the line")
+    assert complaint(path).endswith("was the file cut off?); fix or remove the line")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_truncated_line_is_told_by_its_number(file_of):
 )
 def test_a_wrong_line_is_told_by_file_line_and_field(file_of, line, reason):
     path = file_of(OURS, line)
-    assert complaint(path) == f"{path}:2: {reason}; mend or remove the line"
+    assert complaint(path) == f"{path}:2: {reason}; fix or remove the line"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_secret_of_another_domain_is_refused(file_of):
     line = {**json.loads(encoded(OURS)), "domain": "backend"}
     path = file_of(line)
     assert (
-        complaint(path) == f"{path}:1: Invalid value 'frontend' - at `$.secret.kind`; mend or remove the line"
+        complaint(path) == f"{path}:1: Invalid value 'frontend' - at `$.secret.kind`; fix or remove the line"
     )
 
 

@@ -89,7 +89,7 @@ def test_a_file_that_is_not_on_the_hub_is_one_line(tmp_path: Path) -> None:
         ended = run(["tasks", "show", "hf://datasets/someone/bench/none.jsonl"], tmp_path, endpoint)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert ended.stderr.startswith(
-        "error: hf://datasets/someone/bench/none.jsonl: cannot be had from the hub: "
+        "error: hf://datasets/someone/bench/none.jsonl: cannot be downloaded from the hub: "
     )
 
 

@@ -69,5 +69,5 @@ def _as_json(group: str, piece: str, *, is_key: bool) -> str:
         return f'"{_ESCAPED.sub(_escaped_as_json, piece[1:-1])}"'
     if is_key and group in {"word", "number"}:
         return json.dumps(piece)
-    # A variable stays as it is, which is no JSON: the whole literal is then refused.
+    # A variable stays as it is, which is not JSON, so the whole literal is refused.
     return piece

@@ -32,7 +32,7 @@ class RememberingRenderer:
             return self._shots[key]
         if key not in self._pending:
             self._pending[key] = asyncio.ensure_future(self._render(key, html))
-        # Shielded: that one caller gives up must not take the picture from the others.
+        # Shielded: if one caller gives up, the others must still get the picture.
         return await asyncio.shield(self._pending[key])
 
     async def close(self) -> None:

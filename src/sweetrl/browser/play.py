@@ -25,7 +25,7 @@ _POLICY = f"default-src 'none'; script-src {_HOST} 'unsafe-eval'; style-src 'uns
 _DOCUMENT = "<!doctype html><html><head><script src=/play.js></script></head><body></body></html>"
 # A rule of ours in the last stylesheet: once it is written, so are all others, whatever prefix classes have.
 _LAST = ".sweetrl-79071 { order: 79071 }"
-# Tailwind works without a pause once it is given everything. What is not there a few moments later never will be.
+# Tailwind works without a pause once it has everything. Rules missing after a few moments will never appear.
 _COMPILE = """(({classes, styles, config, last}) => new Promise((resolve) => {
   let failure = "";
   addEventListener("unhandledrejection", ({reason}) => failure ||= String(reason?.message ?? reason));

@@ -130,7 +130,7 @@ class BrowserPool:
                 return await asyncio.wait_for(process.tab.shoot(html), self.limits.seconds)
             except SweetError:
                 raise
-            # Whatever it is: that plain pages are shown decides who is to blame, not what was raised.
+            # Any exception: whether plain pages still work decides who is to blame, not the type of the error.
             except Exception as error:
                 await _end(worker)
                 reason = self._reason(error)

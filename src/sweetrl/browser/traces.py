@@ -8,7 +8,7 @@ with nothing of the kind may a document be used again: the first leaves nothing,
 
 import re
 
-# Elements that do more than stand in the page.
+# Elements with an effect beyond being displayed.
 _ACTIVE = re.compile(
     r"<(?:meta|link|style|script|base|i?frame|frameset|object|embed|video|audio|portal|fencedframe|template|plaintext)"
     r"(?![a-z0-9-])[^<>]*>?"

@@ -34,7 +34,7 @@ async def as_finished(
                 running.remove(each)
                 yield each.result()
     finally:
-        # Those that broke down together with the first one are among them, and asyncio would print each.
+        # Some may have failed together with the first one, and asyncio would print each.
         for each in running:
             each.cancel()
         await asyncio.gather(*running, return_exceptions=True)

@@ -106,7 +106,7 @@ def _note_tasks(first: ScoredRun, other: ScoredRun, comparison: Comparison) -> N
     for run, ids in ((first, comparison.only_first), (other, comparison.only_second)):
         if ids:
             names = ", ".join(ids[:NAMES_SHOWN]) + (", ..." if len(ids) > NAMES_SHOWN else "")
-            console.note(f"{len(ids)} tasks count for nothing, scored in {run.folder} only: {names}")
+            console.note(f"{len(ids)} tasks are ignored, scored in {run.folder} only: {names}")
     for run in (first, other):
         if run.tally.unscored:
             console.note(f"{run.folder}: {run.tally.unscored} unscored")

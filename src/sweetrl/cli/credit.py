@@ -46,7 +46,7 @@ TokensFlag = Annotated[
 ]
 GradingPrompt = Annotated[
     Path | None,
-    typer.Option("--judge-prompt", metavar="FILE", help="How a judge is asked to grade {output}."),
+    typer.Option("--judge-prompt", metavar="FILE", help="Prompt for a judge that grades {output}."),
 ]
 SAID_CHARACTERS = 100
 """How much of a turn a table shows."""

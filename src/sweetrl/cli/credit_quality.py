@@ -28,12 +28,13 @@ def credit_quality(
         list[Path],
         typer.Argument(
             metavar="RANKED...",
-            help="What `sweetrl rank` wrote, one file a critic; with --against, what `sweetrl credit` wrote.",
+            help="Output of `sweetrl rank`, one file per critic; with --against, of `sweetrl credit`.",
         ),
     ],
     *,
     values: Annotated[
-        Path | None, typer.Option("--values", metavar="VALUES", help="What `sweetrl values` wrote for them.")
+        Path | None,
+        typer.Option("--values", metavar="VALUES", help="The output of `sweetrl values` for them."),
     ] = None,
     against: Annotated[
         Path | None,

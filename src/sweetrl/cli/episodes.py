@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from msgspec import Struct, to_builtins
@@ -140,15 +140,11 @@ def show(
     found = read_episodes(episodes)
     chosen = islice(found, n) if episode_id is None else [find_by_id(found, episode_id, "dialogue", episodes)]
     if json:
-        console.print_json({"episodes": [_described(episode) for episode in chosen]})
+        console.print_json({"episodes": [{"id": each.id, **to_builtins(each)} for each in chosen]})
         return
     for episode in chosen:
         for panel in dialogue_panels(episode, thoughts=thoughts):
             console.results().print(panel)
-
-
-def _described(episode: Episode) -> dict[str, Any]:
-    return {"id": episode.id, **to_builtins(episode)}
 
 
 def dialogue_panels(episode: Episode, *, thoughts: bool) -> Iterator[RenderableType]:

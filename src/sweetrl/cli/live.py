@@ -81,7 +81,7 @@ async def _running(beating: Coroutine[None, None, None]) -> AsyncIterator[None]:
 
 async def _telling(status: "Status", tell: progress.Tell) -> None:
     while True:
-        # In hundredths: of few dialogues, most of the time none ends.
+        # In hundredths: with few dialogues, most of the time none ends.
         tell(round(100 * status.share * status.total), 100 * status.total, status.trouble)
         await asyncio.sleep(progress.SECONDS)
 

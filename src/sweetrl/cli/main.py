@@ -87,7 +87,7 @@ def _complain(error: Exception) -> int:
 def _say(message: str, code: int) -> int:
     from sweetrl.cli import console
 
-    # Under torchrun all processes of a machine meet the same bad input; the first one says it.
+    # Under torchrun all processes of a machine get the same bad input; the first one reports it.
     if code != 2 or os.environ.get("LOCAL_RANK", "0") == "0":
         console.note(f"error: {message}")
     return code

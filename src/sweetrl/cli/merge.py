@@ -12,7 +12,9 @@ from sweetrl.experiments.stages.merge import merge_shards
 
 
 def merge(
-    shards: Annotated[list[Path], typer.Argument(metavar="SHARD...", help="What --shard 1/N to N/N wrote.")],
+    shards: Annotated[
+        list[Path], typer.Argument(metavar="SHARD...", help="The files written with --shard 1/N to N/N.")
+    ],
     output: OutputOption,
     *,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,

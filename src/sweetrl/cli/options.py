@@ -31,7 +31,7 @@ EpisodesOption = Annotated[
     Path, typer.Option("--episodes", metavar="EPISODES", help="Ours, or published dialogues.")
 ]
 CandidatesOption = Annotated[
-    Path, typer.Option("--candidates", metavar="CANDIDATES", help="What `candidates` or `rank` wrote.")
+    Path, typer.Option("--candidates", metavar="CANDIDATES", help="The output of `candidates` or `rank`.")
 ]
 OutputOption = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file to write.")]
 FolderOption = Annotated[

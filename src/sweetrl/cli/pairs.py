@@ -14,7 +14,7 @@ from sweetrl.settings import PairSettings
 
 def pairs(
     episodes: EpisodesOption,
-    verdicts: Annotated[Path, typer.Option("--verdicts", metavar="VERDICTS", help="What they earned.")],
+    verdicts: Annotated[Path, typer.Option("--verdicts", metavar="VERDICTS", help="Their rewards.")],
     output: OutputOption,
     settings: PairSettings,
     *,

@@ -15,12 +15,13 @@ def publish(
     source: Annotated[
         Path, typer.Argument(metavar="SOURCE", help="A trained model, a run or a record file.")
     ],
-    repository: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Where on the hub it goes.")],
+    repository: Annotated[str, typer.Argument(metavar="OWNER/NAME", help="The repository on the hub.")],
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Send it; without this only the plan is shown.")] = False,
     public: Annotated[bool, typer.Option("--public", help="Let everybody see a new repository.")] = False,
     results: Annotated[
-        Path | None, typer.Option("--results", metavar="DIR", help="A scored run of the model, to tell too.")
+        Path | None,
+        typer.Option("--results", metavar="DIR", help="A scored run of the model, to publish with it."),
     ] = None,
     benchmark: Annotated[
         str | None, typer.Option("--benchmark", metavar="OWNER/NAME", help="The dataset of those results.")

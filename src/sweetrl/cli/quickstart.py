@@ -110,15 +110,11 @@ def _variant(*, fast: bool, full: bool) -> str:
 
 
 def _study(output: Path | None, variant: str, seed: int | None) -> Study:
-    changes = [] if output is None else [f"output={_quoted(output)}"]
+    changes = [] if output is None else [f"output={json_text.dumps(str(output))}"]
     if seed is not None:
         changes.append(f"seed={seed}")
     # A page of the checkout's documentation is written by `sweetrl run` alone.
     return load_study(shipped(RECIPES[variant]), [*changes, "page="])
-
-
-def _quoted(path: Path) -> str:
-    return json_text.dumps(str(path))
 
 
 def shipped(name: str) -> Path:

@@ -55,7 +55,7 @@ def run(
         bool, typer.Option("--report-only", help="For a study: write the results so far, and run nothing.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the plan, what it would take, and what is wrong with it.")
+        bool, typer.Option("--dry-run", help="Show the plan, its cost and its problems.")
     ] = False,
     allow_failures: Annotated[
         bool, typer.Option("--allow-failures", help="Go on when some items of a stage failed.")
@@ -79,7 +79,7 @@ def run(
         else:
             _run_study(experiment, asked, only, dry_run=dry_run, json=json)
     elif only is not None or report_only:
-        raise UsageError(f"{recipe}: is no study, which alone has parts; leave out --only and --report-only")
+        raise UsageError(f"{recipe}: is a recipe, not a study; leave out --only and --report-only")
     else:
         _run_recipe(experiment, asked, dry_run=dry_run, json=json)
 

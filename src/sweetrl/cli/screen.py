@@ -266,4 +266,4 @@ def _advice(code: int) -> str:
         return interrupts.RESUME
     if code == 1:
         return "rerun the same command to resume; --allow-failures continues without items that failed"
-    return "mend what it said and run the same command again"
+    return "fix this and run the same command again"

@@ -97,8 +97,8 @@ def _report(
         )
     if tasks < wanted:
         console.note(
-            f"only {tasks} of {wanted} tasks came of {len(drafts)} drafts; another --model, more topics or another "
-            f"--seed may help"
+            f"only {tasks} of {wanted} tasks were kept from {len(drafts)} drafts; another --model, more topics or "
+            f"another --seed may help"
         )
     report_tally(tally, json=json, quiet=True)
     if tasks < wanted:

@@ -41,7 +41,7 @@ class Reading:
                 history, outputs, system=self.system(task), privileged=self.privileged(task), name=task.id
             )
         except TooLongError as error:
-            # One item that the critic cannot score: the others go on.
+            # The critic cannot score this item; the others continue.
             raise ModelError(f"{error.reason} that the critic reads", kind="context_length") from error
 
 

@@ -281,7 +281,7 @@ class _Running:
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
-            # Not us: something that the dialogue was waiting for had been cancelled.
+            # Not a cancellation of ours: something that the dialogue was waiting for had been cancelled.
             return self._dialogue.fail(self._speaker, error)
         except Exception as error:
             logger.exception("dialogue %s broke down", self._dialogue.episode.id)

@@ -52,7 +52,7 @@ class _PublishedMessage(Struct):
 
 class _PublishedDialogue(Struct):
     task: dict[str, Any]
-    # The request and at least one turn: nothing can be learned or scored without.
+    # The request and at least one turn: without them nothing can be learned or scored.
     dialogue_history: Annotated[list[_PublishedMessage], Meta(min_length=2)]
     answer: str | None
 

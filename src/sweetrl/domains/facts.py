@@ -153,7 +153,7 @@ def _literal(node: ast.Constant) -> Iterator[Fact]:
     elif isinstance(node.value, str) and (words := _words(node.value)):
         yield Fact("literal", repr(node.value), words=words)
     elif isinstance(node.value, str) and _WORD.search(node.value):
-        # An everyday word is only told where it is quoted.
+        # An everyday word counts only where it is quoted.
         quoted = tuple(f"{mark}{node.value.lower()}" for mark in _QUOTES)
         yield Fact("literal", repr(node.value), phrases=quoted)
 

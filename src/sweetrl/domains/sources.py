@@ -18,7 +18,7 @@ import msgspec
 from sweetrl.domains import colbench, registry
 from sweetrl.domains.domain import Domain, Generator
 from sweetrl.errors import DataError, UsageError
-from sweetrl.records import MEND, LineDecoder, is_on_hub, read_lines, wrong_schema
+from sweetrl.records import FIX_LINE, LineDecoder, is_on_hub, read_lines, wrong_schema
 from sweetrl.types import Secret, Task
 
 SPLITS = ("train", "validation", "test")
@@ -102,7 +102,7 @@ def _read_file(path: Path) -> Iterator[Task]:
         except DataError:
             raise
         except msgspec.ValidationError as error:
-            raise DataError(f"{error}; {MEND}", path=path, line=number) from None
+            raise DataError(f"{error}; {FIX_LINE}", path=path, line=number) from None
         except UsageError as error:
             raise DataError(str(error), path=path, line=number) from None
         first = lines_by_id.setdefault(task.id, number)

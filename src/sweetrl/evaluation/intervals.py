@@ -145,7 +145,7 @@ def tail_share(tasks: int) -> float:
 
 def student(freedom: float) -> float:
     """The 97.5 % point of Student's t."""
-    # A third of a second to import, which only those pay who look at intervals.
+    # Takes a third of a second to import, so only when an interval is needed.
     from scipy.special import stdtrit  # type: ignore[import-untyped]
 
     return float(stdtrit(freedom, UPPER))

@@ -41,7 +41,7 @@ def half_width(cells: NDArray[np.float64]) -> float:
     rest = cells - by_seed[:, None] - by_task[None, :] + cells.mean()
     freedom = (seeds - 1) * (tasks - 1)
     noise = float((rest**2).sum() / freedom)
-    # Mean squares; seeds or tasks that differ no more than noise would make them are no source of their own.
+    # Mean squares; seeds or tasks whose differences do not exceed the noise are no source of variance.
     sources = [
         (square, count - 1)
         for square, count in (

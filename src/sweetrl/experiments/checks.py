@@ -251,7 +251,7 @@ class _Checker:
             yield Problem(f"{key}: {name}: no such folder")
         elif not is_on_this_machine(name):
             offline = bool(os.environ.get("HF_HUB_OFFLINE"))
-            why = "and HF_HUB_OFFLINE forbids to fetch it" if offline else "and will be fetched from the hub"
+            why = "and HF_HUB_OFFLINE forbids fetching it" if offline else "and will be fetched from the hub"
             yield Problem(f"{key}: {name}: is not on this machine, {why}", fatal=offline)
 
     # -------- training

@@ -89,7 +89,7 @@ class TrainingPlan:
     def disk_bytes(self) -> float:
         """Checkpoints and the finished model; 0 if the size of the model is not known."""
         size = self.parameters or 0
-        # A checkpoint has of each trained weight itself and the two moments of Adam.
+        # A checkpoint has each trained weight and its two moments of Adam.
         checkpoint = 12 * size * (1 if self.section.lora_rank is None else ADAPTED)
         return CHECKPOINTS * checkpoint + 4 * size
 

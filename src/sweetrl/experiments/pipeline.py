@@ -287,7 +287,7 @@ class _Pipeline:
             "tasks": recipe.tasks.train,
         }
         imitates = bool(settings.sft_weight) and "sft_weight" in algorithm.takes
-        # Both kinds of pairs are given as `--pairs`.
+        # `--pairs` takes both kinds of pairs.
         given: dict[str, object] = {
             "pairs" if name == "turn_pairs" else name: files[name]
             for name, read in algorithm.reads.items()

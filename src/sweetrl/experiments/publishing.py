@@ -126,7 +126,7 @@ def _results_yaml(folder: Path, benchmark: str) -> bytes:
     metrics = read_json(folder / METRICS, RunMetrics, "the metrics of a scored run")
     success = metrics.metrics["success"]
     if success.value is None:
-        raise DataError("has no success to tell: nothing was scored", path=folder / METRICS)
+        raise DataError("has no success rate: nothing was scored", path=folder / METRICS)
     low, high = (100 * (bound or 0) for bound in (success.low, success.high))
     entry = EvalResultEntry(
         dataset_id=benchmark,
@@ -134,7 +134,7 @@ def _results_yaml(folder: Path, benchmark: str) -> bytes:
         value=round(100 * success.value, 2),
         notes=f"{success.count} dialogues, 95 % interval {low:.1f} to {high:.1f}",
     )
-    # JSON is YAML.
+    # JSON is valid YAML.
     return msgspec.json.format(msgspec.json.encode(eval_result_entries_to_yaml([entry]))) + b"\n"
 
 

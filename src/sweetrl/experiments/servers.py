@@ -58,7 +58,7 @@ class Servers:
         if settings.keep:
             if number in self._kept and answer_of(settings.ready) is not None:
                 return
-            # One that has died leaves what it started.
+            # A server that has died may leave its child processes.
             self._kept.pop(number, contextlib.ExitStack()).close()
             stack = self._kept[number] = contextlib.ExitStack()
         stack.enter_context(_running(settings, self._folder, self._folder / f"server-{number}.log", report))

@@ -113,7 +113,7 @@ class Parts:
             pictures = self._home / SCREENSHOTS
             pictures.mkdir(exist_ok=True)
             picture.replace(pictures / picture.name)
-        # What a process that was given up still writes there is of no use to anybody.
+        # An abandoned process may still write there, but nobody reads it.
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property

@@ -5,18 +5,18 @@ from sweetrl.settings import Study
 
 WORDS = {
     "rollout": "the untrained agent runs dialogues to learn from",
-    "score": "their answers meet hidden tests",
+    "score": "hidden tests score their answers",
     "pairs": "better dialogues are paired with worse ones on the same task",
-    "candidates": "the agent says what else it might have said at each turn",
-    "rank": "the critic ranks what might have been said",
+    "candidates": "the agent drafts alternatives for each turn",
+    "rank": "the critic ranks these alternatives",
     "turn-pairs": "better turns are paired with worse ones",
     "train rft": "{label}: learns from the dialogues that succeeded",
     "train dpo": "{label}: learns from pairs of dialogues",
     "train critic": "a critic who sees the solution learns which turns earned the reward",
     "train policy": "{label}: learns from pairs of turns",
     "evaluate": "{label}: works on tasks that it has never seen",
-    "values": "what might have been said is played to the end, to know its true value",
-    "select": "a part of the dialogues is taken",
+    "values": "alternatives are played to the end, to measure their true value",
+    "select": "some of the dialogues are selected",
 }
 
 

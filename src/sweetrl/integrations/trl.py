@@ -68,7 +68,7 @@ class DialogueRollout:
         return {
             "prompt_ids": [each.prompt for each in played],
             "completion_ids": [each.said for each in played],
-            # Without them TRL takes the policy as it is for the one that was sampled from, which it is.
+            # Without them TRL assumes that the current policy was sampled from, which is true.
             "logprobs": [each.logprobs for each in played] if played[0].logprobs else None,
             "env_mask": [each.mask for each in played],
             "reward": [float(verdict.reward or 0.0) for verdict in scores],

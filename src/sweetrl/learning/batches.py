@@ -158,7 +158,7 @@ class _Canvas:
         self._ids = torch.full((rows, width), pad)
         self._real = torch.zeros((rows, width), dtype=torch.long)
         self._positions = torch.zeros((rows, width), dtype=torch.long)
-        # Of each token: where its piece begins in the row, and how much of the trunk it sees.
+        # For each token: the start of its piece in the row, and how much of the trunk it sees.
         self._starts = torch.zeros((rows, width), dtype=torch.long)
         self._leaves = torch.zeros((rows, width), dtype=torch.long)
         self._learned: list[tuple[int, int, int]] = []

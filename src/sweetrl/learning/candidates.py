@@ -97,7 +97,7 @@ def _states(
     model: Any, turns: Sequence[EncodedCandidates], seen: Mapping[str, Tensor]
 ) -> list[CandidateStates]:
     histories = _Histories(model, [turn.prefix for turn in turns], seen)
-    # Models that see count positions in ways of their own.
+    # Vision-language models have position schemes of their own.
     rows = list(_rows(turns, share=can_branch(model.config) and not seen))
     found: dict[tuple[int, tuple[int, ...]], Tensor] = {}
     for some in _fitting(rows, [len(turn.prefix) for turn in turns]):
@@ -152,7 +152,7 @@ def _trunks(
     prefixes: Sequence[tuple[int, ...]],
 ) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], int]]:
     """The prefixes that begin no other one, and of each prefix which of them it begins."""
-    # In this order, whatever begins another one begins the next.
+    # In this order, a text that is a prefix of another one is a prefix of the next.
     ordered = sorted(set(prefixes))
     trunks: list[tuple[int, ...]] = ordered[-1:]
     within = {trunks[0]: 0}
@@ -249,7 +249,7 @@ class _Known(DynamicCache):
         self.lengths = torch.tensor([histories.length[turn] for turn in turns], device=device)
         self._trunks = torch.tensor([histories.trunk[turn] for turn in turns], device=device)
         width = int(self.lengths.max())
-        # Where in its trunk each column of a row stands; negative before the row begins.
+        # Position of each column within its trunk; negative before the row begins.
         self._columns = torch.arange(width, device=device) - (width - self.lengths[:, None])
 
     def update(

@@ -180,7 +180,7 @@ def dataset(examples: list[Example], emptiness: str) -> Dataset:
     """The examples in the order of their ids; with none, `emptiness` says what is wrong."""
     if not examples:
         raise DataError(emptiness)
-    # Records are in the order in which they came about. What is learned shall not depend on that.
+    # The order of records depends on timing, and training must not.
     examples = sorted(examples, key=lambda example: example.id)
     return Dataset(examples, cut=sum(each.cut for example in examples for each in example.sequences))
 

@@ -75,8 +75,9 @@ def load_model(path: str, settings: TrainingSettings, *, shard: int = 1) -> Any:
     set_seed(settings.seed)
     options = {"distributed_config": sharding(shard, settings)} if shard > 1 else {}
     attention = load_config(path, vision=settings.vision)._attn_implementation
+    kind: Any = AutoModelForImageTextToText if settings.vision else AutoModelForCausalLM
     try:
-        model = _model_class(vision=settings.vision).from_pretrained(
+        model = kind.from_pretrained(
             located(path),
             dtype=weight_type(settings),
             attn_implementation=attention,
@@ -115,10 +116,6 @@ def switch_dropout_off(model: Any) -> None:
                 setattr(module, name, 0.0)
 
 
-def _model_class(*, vision: bool) -> Any:
-    return AutoModelForImageTextToText if vision else AutoModelForCausalLM
-
-
 def sharding(processes: int, settings: TrainingSettings) -> DistributedConfig:
     """How a model is split over processes."""
     return DistributedConfig(
@@ -151,7 +148,7 @@ def merge_adapter(path: str, adapter: Path, settings: TrainingSettings, into: Pa
     """Write the seed model with an adapter worked into its weights as a plain folder."""
     from peft import PeftModel
 
-    bare = load_model(path, _without_adapters(settings))
+    bare = load_model(path, replace(settings, lora=None, precision=Precision.FLOAT32))
     merged = PeftModel.from_pretrained(bare, str(adapter)).merge_and_unload()
     save_plain(merged, into)
 
@@ -172,17 +169,13 @@ def read_weights(folder: Path, *, vision: bool = False) -> dict[str, Tensor]:
     for file in sorted(folder.glob("*.safetensors")):
         weights |= load_file(file)
     if vision:
-        # In the files of some architectures layers have other names than in the model: only it knows both.
+        # Some architectures name layers differently in files and in the model: only the model knows both names.
         model = AutoModelForImageTextToText.from_pretrained(
             folder, dtype=torch.float32, trust_remote_code=False
         )
         head = {name: value for name, value in weights.items() if name.startswith(SCORE_HEAD)}
         return {**model.state_dict(), **head}
     return weights
-
-
-def _without_adapters(settings: TrainingSettings) -> TrainingSettings:
-    return replace(settings, lora=None, precision=Precision.FLOAT32)
 
 
 def _unloadable(path: str, error: Exception, *, vision: bool = False) -> UsageError:

@@ -156,7 +156,7 @@ class DialogueEncoder:
         Special tokens in the output are encoded as ordinary text.
         """
         said = self._output(text, anchored=self._anchored)
-        # Of nothing at all the end is what is left to learn from.
+        # Of an empty output only its end can be learned.
         return said if said and isinstance(text, Unfinished) else said + self._closing
 
     def ends_turn(self, ids: Sequence[int]) -> bool:

@@ -271,7 +271,7 @@ class TurnTrainer(Trainer):
             self._save_split(made)
             return
         super()._save(output_dir, state_dict)
-        # A pickle of the library's own arguments: of no use to anyone, and of one version only.
+        # A pickle of the library's own arguments: nobody needs it, and only one version can read it.
         (made / "training_args.bin").unlink(missing_ok=True)
         if self._has_head and self._settings.lora is None and self._card.finished:
             save_plain(self.accelerator.unwrap_model(self.model), made, state_dict)

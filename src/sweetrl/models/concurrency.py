@@ -102,7 +102,7 @@ class AdaptiveLimiter:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                # The place was given in the same moment: pass it on.
+                # The place was assigned at the same moment: pass it on.
                 self._in_flight -= 1
                 self._admit()
             raise

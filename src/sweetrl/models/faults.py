@@ -98,7 +98,7 @@ def fault_of_status(reply: Reply) -> Fault:
     if code == "insufficient_quota":
         return Fault("quota", detail, final=True)
     if objection := _objection(status, said, code):
-        # Asked again a few times all the same: behind a gateway the next replica may have a longer context,
+        # Still retried a few times: behind a gateway the next replica may have a longer context,
         # and such a refusal costs nothing.
         return Fault(objection, detail, costly=True)
     if status in (401, 403):

@@ -22,13 +22,13 @@ from sweetrl.records.files import (
 from sweetrl.records.hub import is_on_hub
 from sweetrl.records.ids import IdSet, find_by_id
 from sweetrl.records.log import RecordLog, open_locked, open_log
-from sweetrl.records.reading import MEND, LineDecoder, read_json, read_lines, read_records, wrong_schema
+from sweetrl.records.reading import FIX_LINE, LineDecoder, read_json, read_lines, read_records, wrong_schema
 from sweetrl.records.shards import ALL, Part, Shard, is_merged_shard, part_of, shard_path
 from sweetrl.records.surrogates import decode_json, without_surrogates
 
 __all__ = [
     "ALL",
-    "MEND",
+    "FIX_LINE",
     "IdSet",
     "LineDecoder",
     "Part",

@@ -46,7 +46,8 @@ def _fetched(name: str) -> Path:
     except (HfHubHTTPError, OSError, ValueError) as error:
         reason = first_line(error).rstrip(".") or type(error).__name__
         raise UsageError(
-            f"{shown(name)}: cannot be had from the hub: {reason}; look at the name, or log in with `hf auth login`"
+            f"{shown(name)}: cannot be downloaded from the hub: {reason}; "
+            f"check the name, or log in with `hf auth login`"
         ) from error
 
 

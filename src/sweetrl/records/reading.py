@@ -19,7 +19,7 @@ T = TypeVar("T")
 MAX_LINE_BYTES = 64 << 20
 """No record is this long; a longer line is some other kind of file."""
 
-MEND = "mend or remove the line"
+FIX_LINE = "fix or remove the line"
 """The next step, wherever a line is not what it should be."""
 
 _FOREIGN = {
@@ -74,7 +74,7 @@ class LineDecoder(Generic[T]):
         try:
             return decode_json(self._decoder, line)
         except msgspec.ValidationError as error:
-            message = _wrong_schema(self._type, line) or f"{one_line(error)}; {MEND}"
+            message = _wrong_schema(self._type, line) or f"{one_line(error)}; {FIX_LINE}"
             raise DataError(message, path=self._path, line=number) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DataError(_not_json(line, error), path=self._path, line=number) from None
@@ -89,7 +89,7 @@ def _not_json(line: bytes, error: Exception) -> str:
         why = " (the line has no end: was the file cut off?)"
     elif _NUMBER.search(line):
         why = " (NaN and Infinity are not JSON; write null or a number)"
-    return f"not valid JSON: {one_line(error)}{why}; {MEND}"
+    return f"not valid JSON: {one_line(error)}{why}; {FIX_LINE}"
 
 
 def read_records(path: Path, record_type: type[T]) -> Iterator[T]:

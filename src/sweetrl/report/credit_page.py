@@ -69,7 +69,7 @@ def _habits(report: CreditReport) -> Table:
     return Table(
         title="What successes do that failures do not",
         lead="Phrases of the assistant that go with the outcome, corrected for how many were looked at. "
-        "They go together; that one causes the other is not shown.",
+        "A correlation is not a cause.",
         headings=("phrase", "in successes", "in failures", "p, corrected"),
         rows=tuple(
             (f"“{each.phrase}”", f"{each.successes:.0%}", f"{each.failures:.0%}", f"{each.p:.1g}")

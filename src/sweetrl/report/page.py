@@ -115,7 +115,7 @@ def _sections(contents: ReportContents) -> list[tuple[str, str, str, Markup]]:
         ("tasks", "Where runs win and lose" if several else "Task by task", "", tasks(contents, setting)),
         *tables.sections(contents.tables),
         ("dialogues", "Example dialogues", "", dialogues(contents, setting)),
-        ("provenance", "How this was made", "", _provenance(contents.provenance)),
+        ("provenance", "How this was made", "", join(map(_entry, contents.provenance))),
     ]
 
 
@@ -128,10 +128,6 @@ def _section(name: str, title: str, lead: str, content: Markup) -> Markup:
         id=name,
         aria_labelledby=f"{name}-title",
     )
-
-
-def _provenance(entries: tuple[Provenance, ...]) -> Markup:
-    return join(_entry(entry) for entry in entries)
 
 
 def _entry(entry: Provenance) -> Markup:

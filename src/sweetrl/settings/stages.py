@@ -20,7 +20,7 @@ Replays = Annotated[int, Meta(ge=2)]
 CriticPrompt = Annotated[
     Name | None, a_prompt("Text around {hidden_information}, for a critic zero:hf:PATH.")
 ]
-JudgePrompt = Annotated[Name | None, a_prompt("How a judge is asked to compare {first} and {second}.")]
+JudgePrompt = Annotated[Name | None, a_prompt("Prompt for a judge that compares {first} and {second}.")]
 JudgeRounds = Annotated[
     Positive | None,
     derived("Rounds of a judge: each candidate is compared with twice as many others.", default="2"),
@@ -116,7 +116,7 @@ class DialogueSettings(Section, frozen=True, kw_only=True):
     request_timeout: Annotated[
         float, Meta(ge=0.1), harmless("Time that an endpoint has for one reply.", metavar="SECONDS")
     ] = 300.0
-    request_attempts: Annotated[Positive, harmless("How often a failing request is sent.")] = 12
+    request_attempts: Annotated[Positive, harmless("Attempts for a failing request.")] = 12
     patience: Annotated[
         float,
         Meta(ge=0.1),
@@ -138,7 +138,7 @@ class BudgetSettings(Section, frozen=True, kw_only=True):
         Name | None, harmless("As --price-agent.", metavar="IN/OUT", default="free")
     ] = None
     max_tokens_total: Annotated[
-        Positive | None, harmless("Stop after so many tokens, of both sides.", default="no limit")
+        Positive | None, harmless("Stop after this many tokens, both sides together.", default="no limit")
     ] = None
     max_cost: Annotated[
         NotNegative | None, harmless("Stop after this cost, in the prices' currency.", default="no limit")
@@ -197,7 +197,7 @@ class PairSettings(Section, frozen=True, kw_only=True):
     ] = "backend"
     margin: Annotated[
         NotNegative | None,
-        derived("By how much rewards must differ.", default="0.1 for frontend, 0 for all"),
+        derived("Rewards of a pair differ by more than this.", default="0.1 for frontend, 0 for all"),
     ] = None
 
 
@@ -262,18 +262,18 @@ class CreditSettings(Section, frozen=True, kw_only=True):
     model: Annotated[
         Name,
         derived(
-            "What a learned critic reads turns with: mini, hf:PATH_OR_ID, or words alone.", metavar="MODEL"
+            "Source of a learned critic's features: mini, hf:PATH_OR_ID, or words alone.", metavar="MODEL"
         ),
     ] = "mini"
     outcome_field: Annotated[
         Name | None,
         derived(
-            "Where a chat has its outcome; metadata.rating is a field in a field.",
+            "Field of a chat with its outcome; metadata.rating names a nested one.",
             metavar="NAME",
             default="outcome, reward or success",
         ),
     ] = None
-    success_at: Annotated[float, derived("From which outcome on a chat is a success.")] = 1.0
+    success_at: Annotated[float, derived("The lowest outcome that counts as a success.")] = 1.0
     critic_prompt: CriticPrompt = None
     precision: CriticPrecision = None
     concurrency: RankConcurrency = RANK_CONCURRENCY
@@ -289,7 +289,7 @@ class TurnPairSettings(Section, frozen=True, kw_only=True):
         Setting("Top half against bottom half, or the best against the worst."),
     ] = "halves"
     pairs: Annotated[Positive, Setting("Pairs of each turn, at most.")] = 4
-    margin: Annotated[NotNegative, Setting("By how much the advantages of a pair differ at least.")] = 0.0
+    margin: Annotated[NotNegative, Setting("Advantages of a pair differ by more than this.")] = 0.0
     min_gap_std: Annotated[
         NotNegative,
         Setting(
@@ -312,7 +312,7 @@ class ValueSettings(Section, frozen=True, kw_only=True):
     agent: Annotated[AgentSettings, PREFIXED]
     collaborator: Annotated[CollaboratorSettings, PREFIXED]
     replays: Annotated[Replays, Setting("Dialogues played from each candidate.")] = 16
-    turns: Annotated[Positive | None, harmless("Only so many turns, drawn by the seed.", default="all")] = (
+    turns: Annotated[Positive | None, harmless("Only this many turns, drawn by the seed.", default="all")] = (
         None
     )
     seed: Seed = 0

@@ -19,9 +19,11 @@ class TrainNumbers(Section, frozen=True, kw_only=True):
     epochs: Annotated[Positive | None, Setting("Passes over the data.")] = None
     batch_size: Annotated[Positive | None, Setting("Examples in a step, over all processes.")] = None
     learning_rate: Annotated[Rate | None, Setting("Learning rate at the peak of the schedule.")] = None
-    beta: Annotated[Rate | None, Setting("How strongly preferences count against the seed model.")] = None
+    beta: Annotated[
+        Rate | None, Setting("Beta of the loss: higher values stay closer to the seed model.")
+    ] = None
     nll_weight: Annotated[
-        NotNegative | None, Setting("Weight of the negative log-likelihood of what was chosen.")
+        NotNegative | None, Setting("Weight of the negative log-likelihood of the chosen side.")
     ] = None
     sft_weight: Annotated[
         NotNegative | None, Setting("Weight of imitating answers that succeeded, with --verdicts.")
@@ -47,7 +49,9 @@ class TrainNumbers(Section, frozen=True, kw_only=True):
         Literal["float32", "bfloat16"] | None,
         Setting("Number format in which the model computes.", default="bfloat16 on a GPU, else float32"),
     ] = None
-    gradient_checkpointing: Annotated[bool, Setting("Less memory, more time.", Record.NOTHING)] = False
+    gradient_checkpointing: Annotated[
+        bool, Setting("Recompute activations: less memory, more time.", Record.NOTHING)
+    ] = False
     shard: Annotated[
         bool, Setting("Split the model over the processes of torchrun (FSDP2).", Record.NOTHING)
     ] = False

@@ -56,7 +56,7 @@ _CODE_LINE = re.compile(rf"(?:{_OPENERS})\b|[@#)\]}}\s]|\w+ *(?:=|:|\()|\Z")
 _MARGIN_CODE = re.compile(rf"(?:{_OPENERS})\b|[@)\]}}]|{_ASSIGNMENT}")
 _DEFINITION = r"(?:def|class|import|from|async def|try|except|else)\b"
 _DEFINITION_LINE = re.compile(rf"{_DEFINITION}|[@#)\]}}\s]|{_ASSIGNMENT}|\Z")
-# At the top level such a line does nothing but fail: it is a word of prose, or the name of the language.
+# At the top level such a line can only fail: it is a word of prose, or the name of the language.
 _STRAY_LINE = re.compile(
     r"(?!(?:try|else|finally|except)\b)(?:(?:[-+] +)?[A-Za-z_]\w*(?:: *[A-Za-z_]\w*)?[.!]?)?\s*\Z"
 )

@@ -1,10 +1,10 @@
 """The backend domain: Python functions, specified by a colleague and scored by hidden tests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.domain import Domain, FactTracker, Labels, Prompts, SecretPart, TaskWriter, lazily
-from sweetrl.domains.facts import Fact, facts_of
+from sweetrl.domains.facts import facts_of
 from sweetrl.prompts import load
 from sweetrl.types import Task
 
@@ -12,17 +12,9 @@ HERE = "sweetrl.domains.backend"
 MINI = "mini-backend"
 
 
-def _reference(secret: BackendSecret) -> str:
-    return secret.reference
-
-
 def _parts(secret: BackendSecret) -> list[SecretPart]:
     tests = "\n".join(f"{call}  # {name}" for name, call in secret.tests.items())
     return [SecretPart("reference", secret.reference, "python"), SecretPart("tests", tests, "python")]
-
-
-def _facts(secret: BackendSecret, request: str) -> Sequence[Fact]:
-    return facts_of(secret.reference, request)
 
 
 def _tracker(tasks: Mapping[str, Task]) -> FactTracker | None:
@@ -36,7 +28,7 @@ def _tracker(tasks: Mapping[str, Task]) -> FactTracker | None:
 BACKEND = Domain(
     name="backend",
     secret=BackendSecret,
-    reference=_reference,
+    reference=lambda secret: secret.reference,
     prompts=Prompts(
         agent=load("agent-backend", HERE),
         single_turn=load("agent-backend-single-turn", HERE),
@@ -71,7 +63,7 @@ BACKEND = Domain(
     ),
     published_line=lazily("sweetrl.domains.colbench:published_line"),
     secret_parts=_parts,
-    facts=_facts,
+    facts=lambda secret, request: facts_of(secret.reference, request),
     tracker=_tracker,
     oracles={MINI: lazily(f"{HERE}.mini_backend:turn_worth")},
 )

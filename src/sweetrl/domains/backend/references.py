@@ -107,7 +107,7 @@ def run_reference(
     splits = dict.fromkeys(split for test in tests for split in test.splits)
     whole = dict.fromkeys(test.splits[-1].subject for test in tests)
     parts = dict.fromkeys(part for split in splits for part in (split.subject, split.known) if part)
-    # Apart, as some parts never end (`f(i) for i in count()`): they may use up their own time only.
+    # Separately, as some parts never end (`f(i) for i in count()`) and may use up their own time only.
     found: dict[str, Result] = {}
     for calls in (tuple(whole), tuple(part for part in parts if part not in whole)):
         program = Program(sources=(secret.reference,), calls=calls, scope=scope, seed=seed)

@@ -61,7 +61,7 @@ def open_sandboxes(settings: ScorerSettings, _screenshots: Path | None = None) -
     try:
         yield SandboxScoring(main, other, scorer, workers)
     finally:
-        # The processes first: what waits for them in the scorer's threads then ends at once.
+        # The processes first: the scorer's threads that wait for them then end at once.
         main.close()
         other.close()
         scorer.close()

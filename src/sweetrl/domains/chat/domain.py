@@ -7,14 +7,10 @@ from sweetrl.prompts import load
 HERE = "sweetrl.domains.chat"
 
 
-def _reference(secret: ChatSecret) -> str:
-    return secret.reference
-
-
 CHAT = Domain(
     name="chat",
     secret=ChatSecret,
-    reference=_reference,
+    reference=lambda secret: secret.reference,
     prompts=Prompts(
         agent=load("agent-chat", HERE),
         single_turn=load("agent-chat-single-turn", HERE),

@@ -42,7 +42,7 @@ _SIDES = {
     **dict.fromkeys(("system", "developer"), _SYSTEM),
     **dict.fromkeys(("user", "human", "customer"), _USER),
     **dict.fromkeys(("assistant", "gpt", "chatgpt", "model", "bot", "function_call", "tool_call"), _AGENT),
-    # What a tool gives back is what the assistant hears next, as a reply is.
+    # The assistant reads a tool's result next, like a reply.
     **dict.fromkeys(("tool", "function", "observation", "tool_response", "function_response"), _USER),
 }
 _TOOLS = frozenset(("tool", "function", "observation", "tool_response", "function_response"))
@@ -69,7 +69,7 @@ class Spoken(Struct, frozen=True):
 
     def task(self) -> Task:
         """The task of the chat, named by its content."""
-        # Chats that the assistant opens alike are not about the same thing: the first reply says what it is.
+        # Chats with the same opening of the assistant may differ in subject: the first reply shows it.
         first = self.turns[0].reply if self.request == ASSISTANT_FIRST else None
         opening = (self.request,) if first is None else (self.request, first.text)
         name = digest("\x1f".join((self.system, *opening, self.reference)))

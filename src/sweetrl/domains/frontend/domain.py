@@ -12,14 +12,6 @@ HERE = "sweetrl.domains.frontend"
 PLAIN = "mini-frontend-plain"
 
 
-def _page(secret: FrontendSecret) -> str:
-    return secret.page
-
-
-def _without_page(said: str) -> str:
-    return without_page(said, "(a draft of the page)")
-
-
 def _current_page(history: Sequence[Message]) -> dict[str, str]:
     said = [message.text for message in history if message.role is Role.ASSISTANT]
     return {"current_page": last_page(said) or "(nothing has been shown yet)"}
@@ -28,7 +20,7 @@ def _current_page(history: Sequence[Message]) -> dict[str, str]:
 FRONTEND = Domain(
     name="frontend",
     secret=FrontendSecret,
-    reference=_page,
+    reference=lambda secret: secret.page,
     prompts=Prompts(
         agent=load("agent-frontend", HERE),
         single_turn=load("agent-frontend-single-turn", HERE),
@@ -66,10 +58,10 @@ FRONTEND = Domain(
     },
     turn_limits={PLAIN: 5},
     published_line=lazily("sweetrl.domains.colbench:published_line"),
-    in_transcript=_without_page,
+    in_transcript=lambda said: without_page(said, "(a draft of the page)"),
     collaborator_fields=_current_page,
     pictures=Pictures(
-        page=_page,
+        page=lambda secret: secret.page,
         collaborator=lazily(f"{HERE}.vision:VisionCollaborator"),
         collaborator_prompt=load("collaborator-frontend-vision", HERE),
         privileged_prompt=load("privileged-frontend-vision", HERE),

@@ -36,7 +36,7 @@ class Spelling:
     """The letters of a reference's code, indexed."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
-        # Literals are quoted by honest people; a null byte parts what stands before and after one.
+        # Honest people quote literals, too; a null byte separates the text before and after one.
         texts = ["\0" if token.text.startswith('"') else letters(token.text) for token in tokens]
         self._tokens = tokens
         self._text = "".join(texts)

@@ -53,7 +53,7 @@ async def _rank(
 ) -> Tally:
     tasks = load_tasks(source)
     stored = load_episodes(episodes, tasks)
-    # They were written as they came about. What is ranked together shall not depend on that.
+    # Their order depends on timing, and the groups that are ranked together must not.
     drawn = sorted(read_records(candidates, CandidateSet), key=lambda each: each.id)
     part = part_of((each.id for each in drawn if each.failure is None), settings.shard)
     judging = Judging(

@@ -74,11 +74,8 @@ class _Source:
                 what = f"task {drawn.task_id}" if task is None else f"episode {drawn.episode_id}"
                 raise DataError(f"the candidates of {drawn.id} are on the {what}, which is not there")
             # Candidates that a critic failed to rank are candidates all the same.
-            yield BranchPoint(task, episode, _unranked(drawn))
-
-
-def _unranked(drawn: CandidateSet) -> CandidateSet:
-    return msgspec.structs.replace(drawn, advantages=None, critic="", failure=None)
+            unranked = msgspec.structs.replace(drawn, advantages=None, critic="", failure=None)
+            yield BranchPoint(task, episode, unranked)
 
 
 async def _replay(

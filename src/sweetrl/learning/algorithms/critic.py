@@ -121,7 +121,7 @@ ALGORITHM = Algorithm(
     label="Turn-wise critic ({kind})",
     reads={
         "pairs": Input("Pairs of dialogues, from `sweetrl pairs`.", required=False),
-        "verdicts": Input("What they earned, for --kind value, in place of pairs.", required=False),
+        "verdicts": Input("Verdicts on the dialogues, for --kind value, in place of pairs.", required=False),
         "episodes": Input("The dialogues."),
         "tasks": Input("The tasks, with their references."),
     },

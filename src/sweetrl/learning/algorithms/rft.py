@@ -37,7 +37,7 @@ ALGORITHM = Algorithm(
     label="Policy by rejection fine-tuning",
     reads={
         "episodes": Input("The dialogues."),
-        "verdicts": Input("What they earned."),
+        "verdicts": Input("Their rewards."),
         "tasks": Input("Their tasks, if the dialogues are published ones.", required=False),
     },
     examples=examples,

@@ -65,7 +65,7 @@ class PrefixStore:
         wanted = np.asarray(tokens[:limit], dtype=np.int64)
         best_key, best = -1, 0
         for key in reversed(self._alike(wanted)):
-            # Most of these part from the wanted one early: one comparison rules them out.
+            # Most of these differ from the wanted one early: one comparison rules them out.
             held = self._entries[key].tokens
             if len(held) > best and len(wanted) > best and held[best] == wanted[best]:
                 common = _common_length(held, wanted)

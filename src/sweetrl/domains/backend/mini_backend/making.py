@@ -66,7 +66,7 @@ def make_tasks(split: str, count: int, seed: int = 0) -> Iterator[Task]:
         name = rng.choice(family.functions)
         request = _request(rng, family, name, cued)
         pool = _pool(rng, family)
-        # What costs nothing is asked first: most tasks that are drawn belong to another split.
+        # The cheap check first: most tasks that are drawn belong to another split.
         if request in seen or split_of(choice) != split:
             continue
         arguments = _telling_arguments(family, choice, pool)
