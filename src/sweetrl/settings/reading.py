@@ -100,7 +100,7 @@ def _parsed(path: Path) -> dict[str, Any]:
         reason = "no such recipe" if missing else str(error.strerror).lower()
         raise ConfigError(f"{path}: {reason}; give the path of a TOML file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}; mend it and try again") from None
+        raise ConfigError(f"{path}: not valid TOML: {error}; fix it and try again") from None
 
 
 def _merged(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
