@@ -100,6 +100,10 @@ TOO_MUCH = {
     + "</style>"
     + "<div><p>x</div>" * 3_000,
     "endless animation": "<style>@keyframes k { to { margin-left: 9px } } p { animation: k .1s infinite }</style><p>x",
+    "marks upon marks": "<p>a" + "\u0301" * 200_000,
+    "rules made of rules": "<script src='https://cdn.tailwindcss.com'></script><style type='text/tailwindcss'>"
+    + "".join(f".a{n + 1} {{ @apply {f'a{n} ' * 8} }}" for n in range(12))
+    + ".a0 { @apply p-4 m-4 }</style><p class=a12>x",
     "regular growth": "<style>body { columns: 9999; column-width: 1px }</style>" + "<p>word " * 3_000,
 }
 
@@ -112,6 +116,15 @@ LEFT_BEHIND = {
     "picture of another size": "<img src='https://picsum.photos/10/10' width=500><img src='https://picsum.photos/30/20'>",
     "scrolled page": "<body style='overflow:hidden;zoom:3' dir=rtl><div style='width:9000px;height:9000px'><a id=a>x",
     "page language": "<html lang=ar dir=rtl style='writing-mode:vertical-rl;font-size:99px'><p>x",
+    "things above all others": "<dialog open popover>x</dialog><div popover=manual id=p>y</div>" * 20,
+    "transitions between pages": "<style>@view-transition { navigation: auto } :root { view-transition-name: x }"
+    "p { view-transition-name: match-element }</style><p>x",
+    "names of the whole document": "<style>@layer a, b; @property --x { syntax: '*'; inherits: true; initial-value: x }"
+    "@counter-style decimal { system: cyclic; symbols: 'x' } @page { size: 1px }"
+    "@font-palette-values --x { font-family: 'DejaVu Serif' } @scope (html) { h1 { color: red } }</style><ol><li>x",
+    "keys of prototypes": "<script src='https://cdn.tailwindcss.com'></script><script>tailwind.config = "
+    "{'__proto__': {a: 1}, constructor: {prototype: {x: 1}}, theme: {extend: {'__proto__': {colors: {b: 'red'}}}}}"
+    "</script><p class='bg-b'>x",
     "page named like ours": "<style>@font-face { font-family: 'DejaVu Serif'; src: url(data:font/woff,x) }</style><p>x",
 }
 
@@ -133,6 +146,14 @@ MALFORMED = {
     "replaced root": "<style>html, body { display: contents; position: fixed; overflow: hidden; height: 0 }</style>x",
     "vanishing": "<style>* { all: initial; zoom: 0.0001; transform: scale(1e9) }</style><p>x",
     "right to left": "<html dir=rtl><div style='width:5000px;background:red'>x</div>",
+    "lengths without a number": "<p style='border:calc(1/0*1px) solid;font-size:calc(0/0*1px);width:calc(infinity*1px);"
+    "border-radius:calc(infinity*1%);opacity:calc(0/0)'>x<p style='font-size:1e9px;letter-spacing:1e9px'>x",
+    "colours without a number": "<p style='color:color-mix(in oklch,red,color(xyz nan infinity -infinity));"
+    "background:color(display-p3 9 9 9);border:3px solid lab(none none none)'>x",
+    "shadow roots": "<div><template shadowrootmode=open><style>:host{all:initial}</style><slot></slot><p>x</template>x"
+    * 40,
+    "anchors that wait for each other": "<style>.a{anchor-name:--a;position:absolute;top:anchor(--b bottom)}"
+    ".b{anchor-name:--b;position:absolute;top:anchor(--a bottom)}</style><div class=a>x</div><div class=b>y</div>",
     "print language": "<!doctype html><html lang=xx><plaintext><p>",
 }
 

@@ -52,6 +52,11 @@ REFERENCES = {
         "def compared(number):\n    return [number * 7, str(number * 7)]\n"
     ),
     "tidied": "def tidied(items):\n    items.sort()\n",
+    "Pile": (
+        "class Pile:\n    def __init__(self, items=()): self.items = list(items)\n"
+        "    def __len__(self): return len(self.items)\n    def top(self): return self.items[-1]\n"
+        "    def put(self, item):\n        self.items.append(item)\n        return self\n"
+    ),
 }
 CALLS = {
     "total_of_evens": ("total_of_evens([1, 2, 3, 4])", "total_of_evens(range(10)) == 1020"),
@@ -91,6 +96,12 @@ CALLS = {
         "(lambda x: (tidied(x), x == [1, 2, 3])[1])([3, 1, 2])",
         "(x := [3, 1, 2], tidied(x), x[0] == 1 and all(each > 0 for each in x))[-1]",
         "[tidied(x := [2, 1]), len(x) == 2, 1 == x[0] < x[1]]",
+    ),
+    "Pile": (
+        "Pile([7]).put(8).top() == 8",
+        "(pile := Pile(), pile.put(3), pile.top() == 3)[-1]",
+        "(lambda pile: pile.put(4) and len(pile) < 4 and pile.top() > 3 and pile.items == [1, 2, 4])(Pile([1, 2]))",
+        "all([(pile := Pile([5])).top() == 5, pile.items == [5], len(pile.items) == 1])",
     ),
 }
 

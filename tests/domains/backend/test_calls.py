@@ -2,7 +2,13 @@
 
 import pytest
 
-from sweetrl.domains.backend.calls import called_names, functions_of, main_function, task_functions
+from sweetrl.domains.backend.calls import (
+    as_expression,
+    called_names,
+    functions_of,
+    main_function,
+    task_functions,
+)
 
 
 @pytest.mark.parametrize(
@@ -13,6 +19,7 @@ from sweetrl.domains.backend.calls import called_names, functions_of, main_funct
         ("def unrelated(x)", {"t": "solve(1)"}, "solve"),
         ("no signature", {"a": "solve(1)", "b": "solve(2)", "c": "other(1)"}, "solve"),
         ("no signature", {"a": "print(solve(1))"}, "solve"),
+        ("no signature", {"a": "assert solve(1) == 2, str(other(3))"}, "solve"),
         ("no signature", {"a": "1 +"}, ""),
     ],
 )
@@ -44,3 +51,18 @@ def test_a_test_without_the_tasks_functions_is_about_those_that_it_calls(
 
 def test_each_test_counts_once_for_a_name() -> None:
     assert called_names({"a": "solve(solve(1))", "b": "solve(len([helper(2)]))"}) == {"solve": 2, "helper": 1}
+
+
+@pytest.mark.parametrize(
+    ("test", "expression"),
+    [
+        ("assert solve(1) == 2, 'wrong'", "bool(solve(1) == 2)"),
+        (" assert solve(1)\nassert not solve(2)", "bool(solve(1)) and bool(not solve(2))"),
+        ("solve(1) == 2", "solve(1) == 2"),
+        ("assert_equal(solve(1), 2)", "assert_equal(solve(1), 2)"),
+        ("assert x; y = 1", "assert x; y = 1"),
+        ("assert solve(1", "assert solve(1"),
+    ],
+)
+def test_an_assertion_asks_for_the_truth_of_its_expression(test: str, expression: str) -> None:
+    assert as_expression(test) == expression

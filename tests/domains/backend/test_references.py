@@ -87,6 +87,8 @@ CHOSEN = {
         "((x := [2, 1]), f(x), x)",
         True,
     ),
+    "an assertion": ("def f(x): return [x]", "assert f(1) == [1], 'one'", "f(1)", False),
+    "several assertions": ("def f(x): return [x]", "assert f(1)\nassert f(2) == [2]", "(f(1), f(2))", False),
     "helpers of the reference": (
         "def f(x): return x / 3\ndef close(a, b): return abs(a - b) < 1e-9",
         "close(f(3), 1) and close(f(6), 2)",

@@ -140,7 +140,8 @@ def _unmarked_code(text: str, function: str) -> Iterator[str]:
     """Text that looks like code, among prose or within a line."""
     yield text
     untagged = _CODE_TAG.sub("\n", text)
-    for version in dict.fromkeys((_LABEL.sub("", untagged, count=1), untagged, text)):
+    bare = _LABEL.sub("", without_bare_signatures(untagged), count=1)
+    for version in dict.fromkeys((bare, untagged, text)):
         yield from _unfenced(version, function)
     yield from _indented_block(untagged)
     for pattern in (_INLINE_FENCE, _INLINE_CODE):
@@ -170,6 +171,8 @@ def _versions(blocks: list[Block], function: str) -> Iterator[str]:
 
 def _is_stub(source: str, function: str) -> bool:
     """Whether a block has nothing of the function but its signature."""
+    if "..." not in source and "pass" not in source:
+        return False
     stubs = [match[1] for match in _STUB.finditer(source)].count(function)
     return bool(stubs) and stubs == [match[1] for match in _TOP_NAME.finditer(source)].count(function)
 
@@ -250,15 +253,8 @@ def _repaired(source: str) -> Iterator[str]:
     if len(source) <= _LONGEST_REPAIRED:
         plain = source if source.isascii() else source.translate(_PLAIN)
         decoded = _unnumbered(unescaped(plain))
-        lines = with_real_lines(plain)
-        versions = (
-            plain,
-            decoded,
-            _patched(plain),
-            lines,
-            without_markdown_escapes(lines),
-            without_bare_signatures(plain),
-        )
+        lines = with_real_lines(plain) if "\\" in plain else plain
+        versions = (plain, decoded, _patched(plain), lines, without_markdown_escapes(lines))
         yield from (repaired for repaired in dict.fromkeys(versions) if repaired != source)
 
 

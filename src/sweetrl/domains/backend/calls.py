@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TypeGuard
 
 from sweetrl.domains.backend.splits import BUILTINS
-from sweetrl.syntax import parse_expression
+from sweetrl.syntax import parse, parse_expression
 
 _SIGNATURE = re.compile(r"\bdef\s+([A-Za-z_]\w*)\s*\(")
 
@@ -31,6 +31,21 @@ def task_functions(request: str, tests: Mapping[str, str]) -> list[str]:
     )
 
 
+@functools.lru_cache(maxsize=1 << 14)
+def as_expression(test: str) -> str:
+    """A test as an expression: `assert f(1) == 2, "why"` asks for the truth of `f(1) == 2`."""
+    tree = parse(test.strip()) if test.lstrip().startswith("assert") else None
+    try:
+        claims = (
+            [ast.unparse(node.test) for node in tree.body if isinstance(node, ast.Assert)] if tree else []
+        )
+    except (ValueError, RecursionError):
+        return test  # some f-strings of a tree cannot be written down again; some trees are too deep
+    if tree is None or len(claims) != len(tree.body):
+        return test
+    return " and ".join(f"bool({claim})" for claim in claims)
+
+
 def functions_of(expression: str, wanted: frozenset[str]) -> frozenset[str]:
     """The functions that a test asks the answer for: those wanted that it mentions, else all that it calls."""
     return wanted & _names(expression) or _subjects(expression)
@@ -43,14 +58,14 @@ def called_names(tests: Mapping[str, str]) -> Counter[str]:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _subjects(expression: str) -> frozenset[str]:
-    tree = parse_expression(expression)
+    tree = parse_expression(as_expression(expression))
     names = {node.func.id for node in ast.walk(tree) if _is_named_call(node)} if tree else set()
     return frozenset(names - BUILTINS or names)
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _names(expression: str) -> frozenset[str]:
-    tree = parse_expression(expression)
+    tree = parse_expression(as_expression(expression))
     return (
         frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) if tree else frozenset()
     )

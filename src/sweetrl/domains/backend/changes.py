@@ -1,27 +1,30 @@
 """Tests that look at what a call has changed: `f(x := [3, 1]) is None and x == [1, 3]`.
 
 Calls and variables are evaluated together, in the order of the test, beside the answer; what the test makes of their
-values is evaluated elsewhere.
+values is evaluated elsewhere. Where the values are objects, as in `(x := F(), x.add(1), x.size == 1)[-1]`, that goes
+for their methods and attributes.
 """
 
 import ast
 import copy
 
+_QUESTIONS = frozenset("bool dict float int len list repr set sorted str sum tuple".split())  # noqa: SIM905
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def calls_and_variables(
-    tree: ast.expr, functions: frozenset[str], answer: str
+    tree: ast.expr, functions: frozenset[str], answer: str, *, objects: bool
 ) -> tuple[ast.expr, ast.expr] | None:
     """All calls and variables of a test as one tuple, and the test with the items of `answer` in their places.
 
+    Of `objects` it is what the test asks them for, such as `x.size`, instead of themselves.
     None for a test that has no variables besides its calls, or has calls in loops.
     """
     flat = _WithoutLambdas().visit(copy.deepcopy(tree))
     variables = {node.target.id for node in ast.walk(flat) if isinstance(node, ast.NamedExpr)}
     if not variables or any(_may_repeat(node, functions, variables) for node in _scopes(flat)):
         return None
-    taken = _Taken(functions, variables, answer)
+    taken = (_TakenFromObjects if objects else _Taken)(functions, variables, answer)
     rest = taken.visit(copy.deepcopy(flat))
     if not taken.calls or not taken.reads or _mentions(rest, functions | variables):
         return None
@@ -92,3 +95,68 @@ class _Taken(ast.NodeTransformer):
         self.nodes.append(node)
         place = f"{self._answer}[{len(self.nodes) - 1}]"
         return ast.parse(place, mode="eval").body
+
+
+class _TakenFromObjects(_Taken):
+    """Takes what is asked of the objects, and no object."""
+
+    def __init__(self, functions: frozenset[str], variables: set[str], answer: str) -> None:
+        super().__init__(functions, variables, answer)
+        self._unused: set[int] = set()
+        self._conditions: set[int] = set()
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if not isinstance(node, ast.expr) or not _mentions(node, self._functions | self._variables):
+            return node
+        nothing = ast.Subscript(
+            ast.Tuple([node, ast.Constant(None)], ast.Load()), ast.Constant(-1), ast.Load()
+        )
+        taken: ast.expr = node
+        if id(node) in self._unused:
+            taken = nothing
+        elif not self._is_asked(node):
+            found: ast.AST = super().visit(node)
+            return found
+        elif id(node) in self._conditions:
+            taken = ast.UnaryOp(ast.Not(), ast.UnaryOp(ast.Not(), node))
+        elif isinstance(node, ast.NamedExpr):
+            taken = nothing
+        self.calls += _mentions(node, self._functions)
+        self.reads += _mentions(node, self._variables)
+        return self._take(taken)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """All items of `(a, b)[-1]` are evaluated, and one is used."""
+        at = _constant(node.slice)
+        if isinstance(node.value, (ast.Tuple, ast.List)) and isinstance(at, int):
+            items = node.value.elts
+            if -len(items) <= at < len(items):
+                self._unused.update(id(each) for each in items if each is not items[at])
+        return self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self._conditions.update(map(id, node.values[:-1]))
+        return self.generic_visit(node)
+
+    def _is_asked(self, node: ast.expr) -> bool:
+        """Whether it is a binding, or what a call or a variable is asked for: `len(x)`, `x.size`, `f(1).add(2)[0]`."""
+        match node:
+            case ast.Call(func=ast.Name(name), args=[ast.Name(variable)]) if name in _QUESTIONS:
+                return variable in self._variables
+        root = _root(node)
+        names = self._functions | self._variables
+        return isinstance(root, ast.NamedExpr) or (isinstance(root, ast.Name) and root.id in names)
+
+
+def _constant(node: ast.expr) -> object:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return None
+
+
+def _root(node: ast.AST) -> ast.AST:
+    """What attributes, items and calls are taken of."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node

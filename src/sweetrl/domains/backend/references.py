@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeGuard
 import msgspec
 from msgspec import Struct
 
-from sweetrl.domains.backend.calls import functions_of, task_functions
+from sweetrl.domains.backend.calls import as_expression, functions_of, task_functions
 from sweetrl.domains.backend.helpers import harmless_helpers, mentions, with_imports
 from sweetrl.domains.backend.secret import BackendSecret
 from sweetrl.domains.backend.splits import ANSWER, KNOWN, Split, harmless_imports, ways_to_split
@@ -149,7 +149,8 @@ def _tests(request: str, secret: BackendSecret, scope: Literal["module", "offici
     source = "" if scope == "official" else secret.reference
     return [
         _Test(name, functions, tuple(_with_imports(split, source) for split in ways))
-        for name, expression in secret.tests.items()
+        for name, test in secret.tests.items()
+        for expression in [as_expression(test)]
         for functions in [functions_of(expression, wanted)]
         for ways in [ways_to_split(expression, functions, imported, helpers)]
     ]

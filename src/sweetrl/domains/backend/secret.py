@@ -14,7 +14,7 @@ class BackendSecret(Secret, frozen=True, tag_field="kind", tag="backend", forbid
     reference: NonEmpty
     """Source of the wanted Python function."""
     tests: Annotated[dict[str, NonEmpty], Meta(min_length=1)]
-    """Hidden calls by name, each one Python expression."""
+    """Hidden calls by name, each one Python expression, or an `assert` of one."""
 
 
 def backend_secret(task: Task) -> BackendSecret:

@@ -69,7 +69,7 @@ def ways_to_split(
     plain = _with_plain_lambdas(tree, functions)
     tests = [_Test(plain, functions, names) for names in dict.fromkeys((imported, imported | helpers))]
     found = [test.split(width) for width in range(_MOST_WIDTHS) for test in tests]
-    found.insert(len(tests), tests[-1].split_by_variables())
+    found[len(tests) : len(tests)] = map(tests[-1].split_by_variables, (False, True))
     return (*dict.fromkeys(split for split in found if split is not None), whole)
 
 
@@ -117,10 +117,10 @@ class _Test:
         except (ValueError, RecursionError):
             return None  # some f-strings of a tree cannot be written down again; some trees are too deep
 
-    def split_by_variables(self) -> Split | None:
+    def split_by_variables(self, objects: bool) -> Split | None:  # noqa: FBT001
         """The test split at all its calls and variables, for calls that change what they are given."""
         functions = frozenset(anchor.id for anchor in self._anchors)
-        found = calls_and_variables(self._tree, functions, ANSWER)
+        found = calls_and_variables(self._tree, functions, ANSWER, objects=objects)
         try:
             return Split(*map(ast.unparse, found)) if found and self._harmless(found[1]) else None
         except (ValueError, RecursionError):

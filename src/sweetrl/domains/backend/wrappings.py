@@ -13,6 +13,7 @@ from sweetrl.outputs import fenced_blocks
 
 _MOST_TEXTS = 32
 _DEEPEST = 8
+_JSON_FENCE = re.compile(r"[`~]\s*+json", re.IGNORECASE)
 _JSON_START = re.compile(r"\s*+[\[{\"]")
 _MAGIC = re.compile(r"^[ \t]*[%!][^\n]*+$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([nt\"'\\])")
@@ -26,10 +27,8 @@ _BARE_SIGNATURE = re.compile(
 
 def texts_in_json(text: str) -> list[str]:
     """The texts of a message, or of its blocks, that is JSON; of a notebook, its code."""
-    sources = [
-        text,
-        *(block.text for block in fenced_blocks(text, most=_MOST_TEXTS) if block.language == "json"),
-    ]
+    blocks = fenced_blocks(text, most=_MOST_TEXTS) if _JSON_FENCE.search(text) else []
+    sources = [text, *(block.text for block in blocks if block.language == "json")]
     found = (each for source in sources if (tree := _parsed(source)) is not None for each in _texts(tree, 0))
     return [each for _, each in zip(range(_MOST_TEXTS), found, strict=False)]
 
