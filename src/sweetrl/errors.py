@@ -100,7 +100,7 @@ def first_line(error: BaseException) -> str:
 
 def unloadable(path: str, what: str, error: BaseException) -> UsageError:
     """What a library could not load from a folder or the hub: its reason, and our next step."""
-    reason = first_line(error).rstrip(".:")
+    reason = first_line(error).rstrip(" .:").removesuffix(" from one of")  # and a list of ways below
     step = "give the folder of a model, or its name on the hub"
     return UsageError(f"{path}: cannot load {what} from there: {reason}; {step}")
 
