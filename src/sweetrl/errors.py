@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from traceback import extract_tb
 
 
 class SweetError(Exception):
@@ -96,6 +97,16 @@ def one_line(error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """The first line of what an error says: libraries go on with advice of their own."""
     return str(error).strip().partition("\n")[0]
+
+
+def broke_down(what: str, error: Exception) -> UsageError:
+    """What code that somebody wrote for a domain raised, with the line of it that was called from here."""
+    frames = extract_tb(error.__traceback__)
+    place = frames[min(1, len(frames) - 1)]
+    reason = f"{type(error).__name__}: {one_line(error)}"
+    return UsageError(
+        f"{what} raised {reason} ({place.filename}:{place.lineno}); mend it and rerun the same command to resume"
+    )
 
 
 def unloadable(path: str, what: str, error: BaseException) -> UsageError:
