@@ -244,6 +244,15 @@ WRONG = [
         "nothing to imitate",
         "roll out more",
     ),
+    Wrong(
+        "run recipe.toml --set agent.model=mini-orcle", "agent.model", "no agent 'mini-orcle'", "did you mean"
+    ),
+    Wrong(
+        "run recipe.toml --set collaborator.model=coleague", "collaborator.model", "no coll", "did you mean"
+    ),
+    Wrong(
+        "run recipe.toml --set domain=legal", "'legal'", "is not installed", "SWEETRL_DOMAINS=MODULE:OBJECT"
+    ),
     Wrong("run bare.toml", "tasks: missing", "agent: missing", "collaborator: missing"),
     Wrong("run recipe.toml --set policy.launcher=torchrun", "launcher", "got `str`", "write a list"),
     Wrong("run recipe.toml --set tasks.train=[1]", "tasks.train", "got `array`", "write text in quotes"),

@@ -117,14 +117,14 @@ def _is_scripted(player: ModelSettings, domain: Domain, role: str) -> bool:
                     f"the {role} {player.spec} is for {other.name} tasks only; "
                     f"choose another {role} for {domain.name} tasks"
                 )
-        _refuse_misspelt(player.spec, domain, role)
+        refuse_misspelt(player.spec, domain, role)
         return False
     if player.prompt_file is not None:
         raise UsageError(f"{player.spec} takes no prompt; leave out --{role}-prompt")
     return True
 
 
-def _refuse_misspelt(spec: str, domain: Domain, role: str) -> None:
+def refuse_misspelt(spec: str, domain: Domain, role: str) -> None:
     """Stop where a name that no model has is nearly that of a script."""
     if ":" in spec or spec in SHIPPED:
         return

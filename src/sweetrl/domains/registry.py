@@ -103,7 +103,7 @@ def _unknown(name: str) -> str:
         return f"there is no domain {name!r}; did you mean {close[0]!r}?"
     return (
         f"the domain {name!r} is not installed; install the package that has it, or give --domain MODULE:OBJECT "
-        f"(here are {', '.join(names())})"
+        f"or, as recipes need it, SWEETRL_DOMAINS=MODULE:OBJECT in the environment (here are {', '.join(names())})"
     )
 
 
