@@ -10,6 +10,7 @@ import sweetrl
 from conftest import CHECKOUT
 from report.samples import episode
 from sweetrl.domains import registry
+from sweetrl.domains.sources import parse_task
 from sweetrl.experiments.stages.rollout import open_episodes
 from sweetrl.viewer.dialogues import find_dialogue
 from sweetrl.viewer.pages.dialogue import Around, dialogue_page
@@ -55,3 +56,17 @@ def test_what_was_hidden_in_a_plain_run_is_found_by_its_card(tmp_path: Path) -> 
     hidden = Secrets((), [tmp_path], reader.folders).of(first.id)
     assert hidden is not None
     assert hidden.task == first
+
+
+def test_a_chat_without_a_reference_has_no_empty_box_for_it(tmp_path: Path) -> None:
+    chat = parse_task({"id": "chat-1", "domain": "chat", "request": "Hello?", "secret": {}})
+    held = msgspec.structs.replace(episode(chat.id), request=chat.request, answer="Good day.")
+    write_records(tmp_path / "run" / "episodes.jsonl", [held])
+    write_records(tmp_path / "run" / "tasks.jsonl", [chat])
+    found = find_dialogue(indexed(tmp_path / "run"), "run", held.id)
+    hidden = Secrets((), [tmp_path / "run"]).of(chat.id)
+    assert found is not None
+    assert hidden is not None
+    shown = dialogue_page(found, hidden, Around("/", "/", show_hidden=True))
+    assert "Difference to the" not in shown
+    assert f"This task has no {hidden.domain.labels.reference}." in shown

@@ -28,7 +28,9 @@ def answer_section(
         _pages(dialogue, reference=show_hidden),
         None if answer is None or find_page(answer) is None else _frame(dialogue),
         None if answer is None else _code(answer, language),
-        None if answer is None or hidden is None else _difference(answer, hidden, language),
+        None
+        if answer is None or hidden is None or not hidden.reference
+        else _difference(answer, hidden, language),
     ]
     if not any(parts):
         return None
@@ -164,10 +166,12 @@ def _slider(dialogue: Dialogue, wanted: str, answer: str) -> Markup:
 
 def hidden_section(hidden: Hidden) -> Markup:
     """Everything about the task that the agent could not see."""
+    parts = [_part(part) for part in hidden.parts if part.text]
+    nothing = element("p", f"This task has no {hidden.domain.labels.reference}.", class_="note")
     return element(
         "section",
         element("h2", "Hidden from the agent"),
-        *(_part(part) for part in hidden.parts),
+        *(parts or [nothing]),
         class_="hidden-parts",
         id="hidden",
     )
