@@ -90,6 +90,7 @@ WRONG = [
     ),
     Wrong(f"{WITH} scripted:unsure --agent-prompt folder", "folder", "where a file was", "name a file in it"),
     Wrong(f"{WITH} scripted:unsure --best-of 2 --critic value:folder", "folder", "not a critic", "train one"),
+    Wrong("play --tasks gone.jsonl", "gone.jsonl", "no such file", "give the path"),
     Wrong("play --players 2", "--players", "for the browser", "add --web"),
     Wrong("play --agent mini", "the agent yourself", "you are", "leave out --agent"),
     Wrong("make-model mini -o page.html", "page.html", "exists already", "choose another folder"),
