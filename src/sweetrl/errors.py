@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from traceback import extract_tb
 
 
 class SweetError(Exception):
@@ -98,9 +99,19 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]
 
 
+def broke_down(what: str, error: Exception) -> UsageError:
+    """What code that somebody wrote for a domain raised, with the line of it that was called from here."""
+    frames = extract_tb(error.__traceback__)
+    place = frames[min(1, len(frames) - 1)]
+    reason = f"{type(error).__name__}: {one_line(error)}"
+    return UsageError(
+        f"{what} raised {reason} ({place.filename}:{place.lineno}); fix it and rerun the same command to resume"
+    )
+
+
 def unloadable(path: str, what: str, error: BaseException) -> UsageError:
     """An error for something that a folder or the hub could not provide: the library's reason, and our next step."""
-    reason = first_line(error).rstrip(".:")
+    reason = first_line(error).rstrip(" .:").removesuffix(" from one of")  # and a list of ways below
     step = "give the folder of a model, or its name on the hub"
     return UsageError(f"{path}: cannot load {what} from there: {reason}; {step}")
 

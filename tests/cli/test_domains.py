@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from sweetrl.domains import registry
+from sweetrl.domains.sources import load_tasks, parse_task
+from sweetrl.errors import UsageError
 from sweetrl.records import read_records
 from sweetrl.types import EpisodePair, TurnCredit, TurnPair
 
@@ -196,3 +199,92 @@ def test_a_critic_is_trained_on_tasks_of_ones_own(
     ended = sweetrl("train", "critic", *own, *files, "--model", "mini", "-o", tmp_path / "critic")
     assert ended.code == 2
     assert f"{tmp_path / 'pairs.jsonl'}: no such file" in ended.err  # the tasks were read before
+
+
+OUT_OF_RANGE = 'labels=Labels(agent="Clerk", reward="right prices"),\n    answer=lambda said: said[9],'
+WRONG = {
+    "the scorer breaks": (
+        "right = ep",
+        "1 / 0; right = ep",
+        "raised ZeroDivisionError: division by zero (",
+        "mend",
+    ),
+    "the rule for answers breaks": (
+        'labels=Labels(agent="Clerk", reward="right prices"),',
+        OUT_OF_RANGE,
+        "the function `answer` of the domain parcels raised IndexError",
+        "rerun the same command",
+    ),
+    "a reward is text": (
+        "float(right)",
+        '"good"',
+        "Expected `float | null`, got `str` - at `$.reward`",
+        "mend",
+    ),
+    "a verdict says nothing": (
+        "float(right)",
+        "None",
+        "gave neither a reward nor a failure",
+        "mend the scorer",
+    ),
+    "a scorer has a name of its own": (
+        '"parcels-exact/1"',
+        '"exact/1"',
+        "needs a name such as",
+        "parcels-exact/1",
+    ),
+    "a secret is no Secret": (
+        "secret=ParcelSecret",
+        "secret=dict",
+        "the secret of the domain",
+        "sweetrl.Secret",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "reason", "step"), WRONG.values(), ids=WRONG)
+def test_a_mistake_in_a_domain_of_ones_own_is_one_line(
+    sweetrl: Sweetrl, own: tuple[str | Path, ...], tmp_path: Path, old: str, new: str, reason: str, step: str
+) -> None:
+    assert old in PARCELS
+    (tmp_path / f"{str(own[3]).partition(':')[0]}.py").write_text(PARCELS.replace(old, new))
+    players = ("--agent", "scripted:curious", "--collaborator", "scripted:unsure", "--quiet")
+    ended = sweetrl("evaluate", *own, *players, "-o", tmp_path / "run")
+    assert ended.code == 2
+    line = ended.err.splitlines()[-1]
+    assert line.startswith("error: ")
+    assert reason in line
+    assert step in line
+
+
+def test_a_domain_named_by_its_file_is_told_how_to_name_it(sweetrl: Sweetrl) -> None:
+    ended = sweetrl("tasks", "show", "mini-backend:test:1", "--domain", "prices.py:PRICE")
+    assert ended.code == 2
+    assert ended.err == "error: prices.py:PRICE: names a file; write prices:PRICE\n"
+
+
+def test_a_script_that_is_misspelt_is_told(sweetrl: Sweetrl, tmp_path: Path) -> None:
+    tasks = ("--tasks", "mini-backend:test:1", "-o", tmp_path / "run")
+    for players, hint in {
+        (
+            "--agent",
+            "mini-orcle",
+            "--collaborator",
+            "colleague",
+        ): "no agent 'mini-orcle' for backend tasks; did you mean 'mini-oracle'?",
+        (
+            "--agent",
+            "mini-oracle",
+            "--collaborator",
+            "coleague",
+        ): "no collaborator 'coleague' for backend tasks; did you mean 'colleague'?",
+    }.items():
+        ended = sweetrl("evaluate", *tasks, *players)
+        assert (ended.code, ended.err) == (2, f"error: there is {hint}\n")
+
+
+def test_a_generator_that_repeats_an_id_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    twice = parse_task({"id": "a", "domain": "chat", "request": "?", "secret": {}})
+    monkeypatch.setattr(registry, "find_generator", lambda name: lambda split, count, seed: iter([twice] * 2))
+    with pytest.raises(UsageError, match="two tasks with the id 'a'"):
+        load_tasks("mini-own:test:2")

@@ -83,12 +83,14 @@ WRONG = [
     Wrong(f"{ALONE} human", "'human'", "no model is called", "`sweetrl play`"),
     Wrong(f"{ALONE} scripted:", "'scripted:'", "lacks its model", "write scripted:NAME"),
     Wrong(f"{ALONE} openai:m@http://", "address", "no proper host", "write openai:MODEL"),
+    Wrong(f"{ALONE} hf:weightless", "hf:weightless", "instantiate the backend tokenizer;", "give the folder"),
     Wrong(f"{ALONE} hf:folder", "hf:folder", "cannot load a language model", "give the folder of a model"),
     Wrong(
         f"{WITH} scripted:unsure --agent-prompt empty.jsonl", "empty.jsonl", "prompt is empty", "write one"
     ),
     Wrong(f"{WITH} scripted:unsure --agent-prompt folder", "folder", "where a file was", "name a file in it"),
     Wrong(f"{WITH} scripted:unsure --best-of 2 --critic value:folder", "folder", "not a critic", "train one"),
+    Wrong("play --tasks gone.jsonl", "gone.jsonl", "no such file", "give the path"),
     Wrong("play --players 2", "--players", "for the browser", "add --web"),
     Wrong("play --agent mini", "the agent yourself", "you are", "leave out --agent"),
     Wrong("make-model mini -o page.html", "page.html", "exists already", "choose another folder"),
@@ -155,6 +157,30 @@ WRONG = [
     Wrong("credit chat.jsonl", "1 successes and 0 failures", "learning needs 5 of each", "--success-at"),
     Wrong("credit chat.jsonl --critic zero:mini", "zero:mini", "has no reference", "add one"),
     Wrong("credit tasks.jsonl", "tasks.jsonl:1", "schema task/2, where episode/1", "is it the right file?"),
+    Wrong("credit silent.jsonl", "silent.jsonl", "no dialogue in which the agent speaks", "give chats with"),
+    Wrong("credit half.json", "half.json", "not valid JSON", "mend"),
+    Wrong("credit text.jsonl", "messages must be a list", "found the text 'hi'", "expected {"),
+    Wrong("credit spoken.jsonl", "messages[0].content", "found the number 5", "expected {"),
+    Wrong("credit calls.jsonl", "messages[1].tool_calls", "must be a list", "expected {"),
+    Wrong("credit run", "run", "is a folder", "name a file in it"),
+    Wrong("credit run/episodes.jsonl --critic folder", "folder", "not a critic", "train one"),
+    Wrong("view page.html --no-browser", "page.html", "not a file of JSON", "expected lines such as"),
+    Wrong(
+        "episodes import card.json -o new", "card.json", "neither a dialogue as ColBench", "is it the right"
+    ),
+    Wrong("merge gone.jsonl -o m.jsonl", "gone.jsonl", "no such file", "give the path"),
+    Wrong("select run/gone.jsonl --tasks tasks.jsonl -o new", "run/gone.jsonl", "no such file", "give the"),
+    Wrong(
+        "select run/episodes.jsonl --tasks mini-backend:test:2 -o new",
+        "run/episodes.jsonl",
+        "no record on these tasks",
+        "give the tasks",
+    ),
+    Wrong("play --as nobody", "'--as': 'nobody'", "is not one of", "see `"),
+    Wrong("make-model mini --steps 0 -o m", "'--steps'", "greater than or equal to 1", "see `"),
+    Wrong("report run -o folder", "folder", "is a folder", "name a file to write"),
+    Wrong("fairness --tasks tasks.jsonl --episodes half.jsonl", "half.jsonl:1", "cut off?", "mend or remove"),
+    Wrong("tasks check run/episodes.jsonl", "episode/1", "where task/2 was expected", "right file?"),
     Wrong("compare run page.html", "page.html", "holds no verdicts.jsonl", "`sweetrl evaluate`"),
     Wrong("report folder -o r.html", "folder", "has no episodes.jsonl", "is it the folder of a run?"),
     Wrong("view gone", "gone", "no such folder or file", "give folders of runs"),
@@ -220,6 +246,24 @@ WRONG = [
         "cannot load a causal language model",
         "give the folder of a model",
     ),
+    Wrong(
+        f"train rft {HELD} --verdicts lost_all.jsonl --model mini -o m",
+        "no dialogue succeeded",
+        "nothing to imitate",
+        "roll out more",
+    ),
+    Wrong(
+        "run recipe.toml --set agent.model=mini-orcle", "agent.model", "no agent 'mini-orcle'", "did you mean"
+    ),
+    Wrong(
+        "run recipe.toml --set collaborator.model=coleague", "collaborator.model", "no coll", "did you mean"
+    ),
+    Wrong(
+        "run recipe.toml --set domain=legal", "'legal'", "is not installed", "SWEETRL_DOMAINS=MODULE:OBJECT"
+    ),
+    Wrong("run bare.toml", "tasks: missing", "agent: missing", "collaborator: missing"),
+    Wrong("run recipe.toml --set policy.launcher=torchrun", "launcher", "got `str`", "write a list"),
+    Wrong("run recipe.toml --set tasks.train=[1]", "tasks.train", "got `array`", "write text in quotes"),
     Wrong("run circle.toml", "circle.toml", "extend one another in a circle", "extends"),
     Wrong("run recipe.toml --set executor=slurm", "executor", "'slurm'", "write local or ray"),
     Wrong("run recipe.toml --set policy.learning_rate=fast", "learning_rate", "got `str`", "write a number"),
@@ -286,6 +330,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "untested.jsonl": '{"id": "a", "domain": "backend", "request": "?", '
         '"secret": {"reference": "x", "tests": {}}}\n',
         "homeless.jsonl": '{"id": "a", "request": "?", "secret": {"reference": "x", "tests": {"t": "f()"}}}\n',
+        "silent.jsonl": '{"conversations": [{"role": "user", "content": "a"}]}\n',
+        "text.jsonl": '{"messages": "hi"}\n',
+        "spoken.jsonl": '{"messages": [{"role": "user", "content": 5}]}\n',
+        "calls.jsonl": '{"messages": [{"role": "user", "content": "a"}, '
+        '{"role": "assistant", "content": null, "tool_calls": "x"}]}\n',
+        "half.json": '[{"messages": [{"role": "user", "con',
+        "half.jsonl": '{"schema":"episode/1","task_id":"t0","att',
+        "weightless/config.json": "{}",
+        "card.json": '{"schema": "run/1", "command": "score"}\n',
+        "bare.toml": 'output = "x"\nalgorithm = "sweet"\n',
         "numbered.jsonl": first.replace('"t0"', "7"),
         "legal.jsonl": first.replace('"backend"', '"legal"', 1),
         "roles.jsonl": '{"messages": [{"role": "narrator", "content": "a"}]}\n',
@@ -314,6 +368,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / f"{again}.jsonl").write_bytes(lines + lines)
     said, scored = ((tmp_path / "run" / f"{name}.jsonl").read_text() for name in ("episodes", "verdicts"))
     (tmp_path / "typed.jsonl").write_text(said.replace('"attempt":0', '"attempt":"zero"'))
+    (tmp_path / "lost_all.jsonl").write_text(scored.replace('"success":true', '"success":false'))
     (tmp_path / "nan.jsonl").write_text(scored.replace('"reward":1.0', '"reward":NaN'))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -321,8 +376,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
-    """All files below a folder."""
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """All files and folders below a folder."""
+    return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.words[:60])

@@ -126,7 +126,7 @@ def test_the_environment_can_name_domains(module: str, monkeypatch: pytest.Monke
     ("attribute", "complaint"),
     [
         ("MISSING", "cannot load this domain: AttributeError"),
-        ("OTHER", "is no sweetrl.domains.domain.Domain but a int"),
+        ("OTHER", "is no sweetrl.Domain but a int"),
     ],
 )
 def test_a_specification_that_is_no_domain_is_told_why(module: str, attribute: str, complaint: str) -> None:

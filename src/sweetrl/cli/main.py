@@ -94,7 +94,7 @@ def _say(message: str, code: int) -> int:
 
 
 def _usage_message(error: "typer.TyperException") -> str:
-    message = " ".join(error.format_message().split()).removesuffix(".")
+    message = " ".join(error.format_message().split()).removesuffix(".").replace(": Value error, ", ": ")
     context = getattr(error, "ctx", None)
     if context is None:
         return message

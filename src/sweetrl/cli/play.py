@@ -24,7 +24,7 @@ from sweetrl.dialogue.people import PersonCollaborator, PersonLeft, Terminal, pl
 from sweetrl.dialogue.rollout import Opening, hold_dialogues
 from sweetrl.dialogue.rules import Rules
 from sweetrl.domains.registry import domain_of
-from sweetrl.domains.sources import load_tasks
+from sweetrl.domains.sources import load_tasks, read_tasks
 from sweetrl.domains.transcripts import COLLABORATOR_SAMPLING
 from sweetrl.errors import SandboxError, StageError, UsageError
 from sweetrl.experiments.layout import SCREENSHOTS
@@ -110,6 +110,7 @@ def play(
     """
     if not web and (players > 1 or consent is not None or ask_name):
         raise UsageError("--players, --consent and --ask-name are for the browser; add --web")
+    next(read_tasks(tasks, 1), None)  # or the first complaint would be about who else plays
     other = _other(seat, agent, collaborator, starter=tasks.startswith(game.STARTER.partition(":")[0]))
     table = _Table(seat, other, tasks, output, turn_limit, seed)
     if not web:

@@ -76,17 +76,21 @@ def import_(
 @app.command()
 def make(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="mini-backend, mini-frontend or mini-frontend-plain.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="mini-backend, mini-frontend, mini-frontend-plain, or one of your domain."
+        ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The tasks.jsonl to write.")],
     *,
     n: Annotated[int, typer.Option("--n", min=1, help="How many tasks.")] = 100,
     split: Annotated[str, typer.Option("--split", help="train, validation or test.")] = "train",
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed makes the same tasks.")] = 0,
+    domain: DomainOption = None,  # noqa: ARG001  its callback makes the domain known
     force: ForceFlag = False,
     json: JsonFlag = False,
 ) -> None:
-    """Make tasks with a built-in generator and write them as a tasks.jsonl.
+    """Make tasks with a generator and write them as a tasks.jsonl.
 
     The name NAME:SPLIT:N:SEED stands for the same tasks wherever a command takes TASKS.
 

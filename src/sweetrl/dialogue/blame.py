@@ -49,12 +49,16 @@ async def reply_or_excuse(
     known = readable(history)
     neutral = [known[0], Message(Role.ASSISTANT, _neutral(known[1:], seed))]
     try:
-        return await ask_fairly(
+        reply = await ask_fairly(
             lambda: collaborator.reply(task, known, seed=seed),
             lambda: collaborator.reply(task, neutral, seed=seed),
         )
     except WordsError as error:
         return Reply(EXCUSES.get(error.kind, UNREADABLE), excuse=error.kind)
+    if not isinstance(reply, Reply):  # a collaborator may be anybody's code
+        given = type(reply).__name__
+        raise TypeError(f"the collaborator {collaborator.name} returned a {given} instead of a sweetrl.Reply")
+    return reply
 
 
 def _neutral(said: Sequence[Message], seed: int) -> str:

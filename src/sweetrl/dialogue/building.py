@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,6 +26,7 @@ from sweetrl.models import (
     open_model,
     open_prompt_logprobs,
 )
+from sweetrl.models.shipped import NAMES as SHIPPED
 from sweetrl.prompts import Prompt
 from sweetrl.protocols import Agent, ChatModel, Collaborator
 from sweetrl.settings import PlayerSettings
@@ -115,10 +117,19 @@ def _is_scripted(player: ModelSettings, domain: Domain, role: str) -> bool:
                     f"the {role} {player.spec} is for {other.name} tasks only; "
                     f"choose another {role} for {domain.name} tasks"
                 )
+        refuse_misspelt(player.spec, domain, role)
         return False
     if player.prompt_file is not None:
         raise UsageError(f"{player.spec} takes no prompt; leave out --{role}-prompt")
     return True
+
+
+def refuse_misspelt(spec: str, domain: Domain, role: str) -> None:
+    """Stop where a name that no model has is nearly that of a script."""
+    if ":" in spec or spec in SHIPPED:
+        return
+    if close := get_close_matches(spec, getattr(domain, f"{role}s"), n=1, cutoff=0.8):
+        raise UsageError(f"there is no {role} {spec!r} for {domain.name} tasks; did you mean {close[0]!r}?")
 
 
 def build_collaborator(

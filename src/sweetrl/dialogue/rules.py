@@ -11,6 +11,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct
 
 from sweetrl.domains.domain import Domain
+from sweetrl.errors import SweetError, broke_down
 from sweetrl.outputs import (
     ANSWER_MARKER,
     OUTPUT_MARKER,
@@ -68,10 +69,20 @@ def conclude(domain: Domain, said: Sequence[str], rules: Rules) -> Conclusion | 
         ending = Ending.TURN_LIMIT
     else:
         return None
-    return Conclusion(ending, domain.answer(said))
+    return Conclusion(ending, _answer(domain, said))
 
 
 def broken_off(domain: Domain, said: Sequence[str]) -> Conclusion:
     """How a dialogue ends if the agent cannot go on: what it has said so far is taken as all it says."""
     ended = conclude(domain, said, Rules(turn_limit=1)) if said else None
     return Conclusion(Ending.BROKE_OFF, None if ended is None else ended.answer)
+
+
+def _answer(domain: Domain, said: Sequence[str]) -> str | None:
+    """The answer in what the agent said, by the domain's own rule."""
+    try:
+        return domain.answer(said)
+    except SweetError:
+        raise
+    except Exception as error:
+        raise broke_down(f"the function `answer` of the domain {domain.name}", error) from error

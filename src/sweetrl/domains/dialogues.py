@@ -118,7 +118,9 @@ def read_dialogues(
             episode = decode(line.entry.number, line.entry.raw)
             yield logs.bare_task(episode), episode
         else:
-            raise line.entry.complaint("not a published dialogue or a chat, which carry their tasks")
+            raise line.entry.complaint(
+                "neither a dialogue as ColBench publishes them nor a chat with `messages`; is it the right file?"
+            )
 
 
 class _Probe(Struct):

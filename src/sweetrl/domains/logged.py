@@ -61,7 +61,9 @@ def read_logged(
         verdict = given or published_verdict(episode, success_at)
         found.append(LoggedDialogue(task, episode, verdict, _label(episode, number)))
     if not found:
-        raise DataError("has no dialogue in which the agent speaks", path=path)
+        raise DataError(
+            "has no dialogue in which the agent speaks; give chats with messages of the assistant", path=path
+        )
     return DialogueLog(found, left_out)
 
 

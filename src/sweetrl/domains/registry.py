@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from sweetrl.domains.domain import Domain, Generator, Labels
 from sweetrl.errors import DataError, UsageError, one_line
 from sweetrl.prompts import Prompt
-from sweetrl.types import Task
+from sweetrl.types import Secret, Task
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ def _unknown(name: str) -> str:
         return f"there is no domain {name!r}; did you mean {close[0]!r}?"
     return (
         f"the domain {name!r} is not installed; install the package that has it, or give --domain MODULE:OBJECT "
-        f"(here are {', '.join(names())})"
+        f"or, as recipes need it, SWEETRL_DOMAINS=MODULE:OBJECT in the environment (here are {', '.join(names())})"
     )
 
 
@@ -117,6 +117,10 @@ def _loaded(spec: str) -> Domain:
         found = getattr(importlib.import_module(module), attribute)
     except Exception as error:
         reason = f"{type(error).__name__}: {one_line(error)}"
+        if module.endswith(".py"):
+            raise UsageError(
+                f"{spec}: names a file; write {module.removesuffix('.py')}:{attribute}"
+            ) from error
         raise UsageError(
             f"{spec}: cannot load this domain: {reason}; give MODULE:OBJECT of a package that is installed, or of a "
             "module in a folder that PYTHONPATH names (PYTHONPATH=. for this folder)"
@@ -126,7 +130,11 @@ def _loaded(spec: str) -> Domain:
 
 def _checked(found: object, source: str) -> Domain:
     if not isinstance(found, Domain):
-        raise UsageError(f"{source}: is no sweetrl.domains.domain.Domain but a {type(found).__name__}")
+        raise UsageError(
+            f"{source}: is no sweetrl.Domain but a {type(found).__name__}; name the domain itself"
+        )
+    if not (isinstance(found.secret, type) and issubclass(found.secret, Secret)):
+        raise UsageError(f"{source}: the secret of the domain must be a subclass of sweetrl.Secret")
     return found
 
 

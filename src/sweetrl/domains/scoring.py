@@ -11,11 +11,13 @@ from contextlib import (
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 from msgspec import Struct
 
+from sweetrl.errors import SweetError, UsageError, broke_down, one_line
 from sweetrl.protocols import Scorer
 from sweetrl.settings import ScorerSettings
-from sweetrl.types import Task
+from sweetrl.types import Episode, Task, Verdict
 
 
 class Defect(Struct, frozen=True):
@@ -78,14 +80,45 @@ class PlainScoring:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Scorer]:
-        """The scorer."""
-        yield self._scorer
+        """The scorer, whose verdicts are checked."""
+        yield _Checked(self._scorer)
 
     async def find_defects(self, tasks: Iterable[Task], advance: Advance) -> dict[str, list[Defect]]:
         """No defect is known of any task."""
         found: dict[str, list[Defect]] = {task.id: [] for task in tasks}
         advance(len(found))
         return found
+
+
+class _Checked:
+    """A scorer that may be anybody's: what no verdict can be is refused before it is written."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self._scorer = scorer
+        self.name = scorer.name
+
+    async def score(self, task: Task, episode: Episode) -> Verdict:
+        """The verdict; `UsageError` if it is none."""
+        if not self.name.startswith(f"{task.domain}-"):
+            better = f"{task.domain}-{self.name.partition('/')[0]}/1"
+            raise UsageError(
+                f"the scorer {self.name!r} of {task.domain} tasks needs a name such as {better!r}"
+            )
+        try:
+            verdict = await self._scorer.score(task, episode)
+        except SweetError:
+            raise
+        except Exception as error:
+            raise broke_down(f"the scorer {self.name}, on the dialogue {episode.id},", error) from error
+        try:
+            msgspec.convert(msgspec.to_builtins(verdict), Verdict)
+        except (TypeError, msgspec.ValidationError) as error:
+            raise UsageError(
+                f"the scorer {self.name} returned what is no verdict: {one_line(error)}; mend the scorer"
+            ) from error
+        if verdict.reward is None and verdict.failure is None:
+            raise UsageError(f"the scorer {self.name} gave neither a reward nor a failure; mend the scorer")
+        return verdict
 
 
 def plain_scoring(make: Callable[[ScorerSettings], Scorer]) -> OpenScoring:

@@ -42,7 +42,7 @@ def read_tasks(source: str | Path, limit: int | None = None) -> Iterator[Task]:
     if (generator := _generator(source)) is not None:
         asked = _asked(name, rest)
         count, seed = int(asked["count"] or USUAL_COUNT), int(asked["seed"] or 0)
-        return islice(generator(asked["split"] or USUAL_SPLIT, count, seed), limit)
+        return islice(_distinct(name, generator(asked["split"] or USUAL_SPLIT, count, seed)), limit)
     return islice(_read_file(Path(source)), limit)
 
 
@@ -84,6 +84,16 @@ def _generator(source: str | Path) -> Generator | None:
         hint = f"did you mean {close[0]}?" if close else f"generators are {', '.join(names)}"
         raise UsageError(f"{source}: no such file, and no generator of tasks is called {name!r}; {hint}")
     return found
+
+
+def _distinct(name: str, tasks: Iterable[Task]) -> Iterator[Task]:
+    """The tasks of a generator, which may be anybody's; an id that was there before is an error."""
+    seen: set[str] = set()
+    for task in tasks:
+        if task.id in seen:
+            raise UsageError(f"{name}: made two tasks with the id {task.id!r}; ids must differ")
+        seen.add(task.id)
+        yield task
 
 
 def _asked(name: str, rest: str) -> re.Match[str]:

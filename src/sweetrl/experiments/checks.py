@@ -22,7 +22,7 @@ from sweetrl.browser.session import BrowserSession
 from sweetrl.critics import FOLDER, type_of
 from sweetrl.critics.served import read_spec
 from sweetrl.dialogue.background import run_in_background
-from sweetrl.dialogue.building import REPLAY, model_settings, scripted_collaborator
+from sweetrl.dialogue.building import REPLAY, model_settings, refuse_misspelt, scripted_collaborator
 from sweetrl.domains.dialogues import distinct_episodes
 from sweetrl.domains.prompt_files import read_prompt
 from sweetrl.domains.registry import all_domains, find_domain
@@ -157,7 +157,8 @@ class _Checker:
             finally:
                 run_in_background(session.close())
 
-        if not any(task.domain != self._recipe.domain for task in tasks):
+        known = any(player.spec in each.collaborators for each in all_domains())
+        if known and not any(task.domain != self._recipe.domain for task in tasks):
             yield from _raised("collaborator.model", refuse)
 
     def _of_prompts(self) -> Iterator[Problem]:
@@ -178,13 +179,13 @@ class _Checker:
     def _of_players(self) -> Iterator[Problem]:
         recipe, domain = self._recipe, find_domain(self._recipe.domain)
         if recipe.agent.model not in domain.agents:
-            yield from self._of_model("agent.model", recipe.agent.model)
+            yield from self._of_player("agent", recipe.agent.model)
         name = recipe.collaborator.model
         if name.startswith(REPLAY):
             if not self._is_there(name.removeprefix(REPLAY)):
                 yield Problem(f"collaborator.model: {name.removeprefix(REPLAY)}: no such file")
         elif not any(name in each.collaborators for each in all_domains()):
-            yield from self._of_model("collaborator.model", name)
+            yield from self._of_player("collaborator", name)
         others = {
             "evaluation.agent": recipe.evaluation.agent,
             "candidates.critic_at": recipe.candidates.critic_at,
@@ -218,6 +219,11 @@ class _Checker:
         yield from self._of_critic(folder)
         for each in endpoints:
             yield from self._of_model(key, each)
+
+    def _of_player(self, role: str, name: str) -> Iterator[Problem]:
+        domain = find_domain(self._recipe.domain)
+        misspelt = list(_raised(f"{role}.model", partial(refuse_misspelt, name, domain, role)))
+        yield from misspelt or self._of_model(f"{role}.model", name)
 
     def _of_model(self, key: str, name: str) -> Iterator[Problem]:
         try:

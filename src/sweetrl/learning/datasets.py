@@ -78,7 +78,9 @@ def successful_dialogues(
                 episode.id, sequences, weight=float(learned), task=episode.task_id, branch=encoding.branch
             )
         )
-    return dataset(examples, "no dialogue succeeded: there is nothing to imitate")
+    return dataset(
+        examples, "no dialogue succeeded: there is nothing to imitate; roll out more, or use a better agent"
+    )
 
 
 def scored_dialogues(
@@ -94,10 +96,14 @@ def scored_dialogues(
         chosen, rejected = (sequences, ()) if success else ((), sequences)
         examples.append(Example(episode.id, chosen, rejected, task=episode.task_id, branch=encoding.branch))
         successes += success
-    data = dataset(examples, "no dialogue was scored: there is nothing to learn from")
+    data = dataset(
+        examples, "no dialogue was scored: there is nothing to learn from; run `sweetrl score` first"
+    )
     if successes in (0, len(examples)):
         ended = "succeeded" if successes else "failed"
-        raise DataError(f"all {len(examples)} dialogues {ended}: there is nothing to tell apart")
+        raise DataError(
+            f"all {len(examples)} dialogues {ended}: there is nothing to tell apart; roll out more of them"
+        )
     return replace(data, success_rate=successes / len(examples))
 
 

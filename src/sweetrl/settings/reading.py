@@ -218,6 +218,7 @@ def _written(wanted: Any) -> str:
     found = [" or ".join(each) for each in parts if isinstance(each, type) and issubclass(each, StrEnum)]
     found += [" or ".join(get_args(each)) for each in parts if get_origin(each) is Literal]
     found += [plain[each] for each in parts if each in plain]
+    found += ["a list in brackets" for each in parts if get_origin(each) in (list, tuple)]
     return f"; write {found[0]}" if found else ""
 
 

@@ -24,6 +24,7 @@ from sweetrl.records import (
     read_card,
     read_lines,
     refuse_existing,
+    unreadable,
     write_card,
 )
 from sweetrl.types import CandidateSet, Episode, TurnCredit, TurnValues, Verdict
@@ -119,7 +120,9 @@ def _is_merged(output: Path, first: _File) -> bool:
 
 
 def _opened(path: Path) -> _File:
-    if path.is_file() and not card_path(path).exists():
+    if not path.exists():
+        raise unreadable(path, FileNotFoundError())
+    if not card_path(path).exists():
         raise UsageError(
             f"{path}: is not a shard, it has no run card beside it; give files that --shard wrote"
         )

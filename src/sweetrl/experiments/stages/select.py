@@ -12,8 +12,16 @@ from sweetrl.records import LineDecoder, make_folder, read_lines, write_lines
 def select_records(files: Sequence[Path], tasks: Container[str], folder: Path) -> dict[str, int]:
     """Copy what is on these tasks into files of the same names; how many records each has."""
     _refuse_clashes(files, folder)
+    counts = {path: sum(1 for _ in _chosen(path, tasks)) for path in files}
+    for path in files:
+        if not counts[path]:
+            raise DataError("has no record on these tasks; give the tasks that it is about", path=path)
     make_folder(folder)
-    return {str(folder / path.name): _copy(path, folder / path.name, tasks) for path in files}
+    # The lines as they are, so that nothing of them is lost.
+    return {
+        str(folder / path.name): write_lines(folder / path.name, _chosen(path, tasks), replace=True)
+        for path in files
+    }
 
 
 def _refuse_clashes(files: Sequence[Path], output: Path) -> None:
@@ -23,14 +31,6 @@ def _refuse_clashes(files: Sequence[Path], output: Path) -> None:
     for path in files:
         if path.resolve().parent == output.resolve():
             raise UsageError(f"{path}: is in {output} itself; choose another folder with -o")
-
-
-def _copy(path: Path, target: Path, tasks: Container[str]) -> int:
-    """The lines as they are, so that nothing of them is lost; how many were copied."""
-    count = write_lines(target, _chosen(path, tasks), replace=True)
-    if not count:
-        raise DataError("has no record on these tasks", path=path)
-    return count
 
 
 def _chosen(path: Path, tasks: Container[str]) -> Iterator[bytes]:
