@@ -15,7 +15,11 @@ QUICKSTART = (CHECKOUT / "docs/quickstart.md").read_text()
 REPRODUCING = (CHECKOUT / "docs/reproducing.md").read_text()
 COMMANDS = re.findall(r"sweetrl run (recipes/\w+\.toml(?:[^\n`#]*\\\n)*[^\n`#]*)", QUICKSTART + REPRODUCING)
 SECTIONS = "\n".join(
-    re.findall(r"^    (.*)$", REPRODUCING.partition("## Adding to a study")[2], re.MULTILINE)
+    re.findall(
+        r"^    (.*)$",
+        REPRODUCING.partition("## Adding to a study")[2].partition("\n## ")[0],
+        re.MULTILINE,
+    )
 )
 
 

@@ -61,3 +61,19 @@ def test_in_this_process_and_the_same_again_with_the_same_seed(sweetrl, colbench
         sweetrl, real_tasks(colbench_dir, tmp_path / "fewer", 1), model, tmp_path / "fewer"
     )
     assert fewer["tasks-0"] == first["tasks-0"]  # whatever else was in the batch
+
+
+def test_it_drafts_tasks_of_which_only_sound_ones_are_kept(sweetrl, tmp_path):
+    (tmp_path / "topics.txt").write_text("prices of a shop\nlengths of words\n")
+    output = tmp_path / "tasks.jsonl"
+    with serving_smollm2() as server:
+        model = ("--model", server.spec, "--topics", tmp_path / "topics.txt", "--max-tokens", 64)
+        ended = sweetrl("tasks", "write", *model, "--n", 1, "-o", output, "--json")
+    drafts = [json.loads(line) for line in (tmp_path / "tasks.drafts.jsonl").read_text().splitlines()]
+    assert all(each["text"].strip() and not each.get("failure") for each in drafts), ended.err
+    kept = [each for each in drafts if not each.get("rejected")]
+    reasons = {each["rejected"].partition(":")[0] for each in drafts if each.get("rejected")}
+    assert reasons <= {"unreadable", "defective", "repeated"}
+    # So small a model hardly ever writes a sound task, and the command says so.
+    assert ended.code == (0 if kept else 1), ended.err
+    assert len(kept) == len(output.read_text().splitlines())

@@ -335,7 +335,7 @@ def test_a_run_adds_to_what_others_measured_with_the_same_commands(sweetrl: Swee
 
 def test_parts_that_a_study_does_not_have_are_refused(sweetrl: Sweetrl, tmp_path: Path) -> None:
     recipe = written(tmp_path, UNTRAINED)
-    for name, hint in (("bestof", "did you mean 'best_of'?"), ("x", "it has methods, ablations, best_of")):
+    for name, hint in (("bestof", "did you mean 'best_of'?"), ("x", "there are methods, ablations, best_of")):
         ended = sweetrl("run", recipe, "--only", f"methods,{name}")
         assert (ended.code, ended.err) == (
             2,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from recipe_files import write_recipe
-from sweetrl.experiments.estimates import costs
+from sweetrl.experiments.estimates import cost
 from sweetrl.experiments.pipeline import stages
 from sweetrl.settings import load_recipe
 
@@ -18,7 +18,7 @@ def recipe(tmp_path: Path) -> Path:
 def test_the_plan_is_what_hand_arithmetic_says(recipe: Path) -> None:
     loaded = load_recipe(recipe)
     planned = stages(loaded)
-    found = dict(zip([stage.name for stage in planned], costs(loaded, planned), strict=True))
+    found = {stage.name: cost(loaded, stage) for stage in planned}
     # 3 tasks x 2 attempts x 3 turns; a turn finds 400 + (3 - 1) / 2 * 150 = 550 tokens before it.
     assert found["rollout"].requests == 2 * 18
     assert found["rollout"].tokens == 18 * (2 * 550 + 150)
@@ -31,6 +31,6 @@ def test_the_plan_is_what_hand_arithmetic_says(recipe: Path) -> None:
 
 def test_what_cannot_be_told_is_not_guessed(recipe: Path) -> None:
     loaded = load_recipe(recipe, ["tasks.train=not-there.jsonl", "estimate={}"])
-    found = costs(loaded, stages(loaded))
+    found = [cost(loaded, stage) for stage in stages(loaded)]
     assert found[0].tokens is None
-    assert all(cost.gpu_hours is None for cost in found)
+    assert all(each.gpu_hours is None for each in found)

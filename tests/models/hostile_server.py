@@ -237,7 +237,7 @@ class HostileServer:
         count = min(body.get("n", 1), self.max_samples or body.get("n", 1))
         texts = [self.reply(body, sample) for sample in range(count)]
         choices = [_choice(index, text, logprobs="logprobs" in body) for index, text in enumerate(texts)]
-        prompt = sum(len(str(message["content"]).split()) for message in body["messages"])
+        prompt = sum(len(str(message["content"]).split()) for message in body.get("messages", ()))
         written = sum(len(text.split()) for text in texts)
         usage = {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written}
         return {

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from models.hostile_server import HostileServer, Trouble, in_thread
+from sweetrl.errors import ModelError
 from sweetrl.models.probe import Probe, probe
 
 HONEST = Probe(varies=True, distinct=True, at_once=True, greedy=True, seeded=True, logprobs=True)
@@ -35,6 +36,16 @@ def hot(request: dict[str, Any], index: int) -> str:
     return f"words {request['seed']} {index}"
 
 
+def sure(request: dict[str, Any], index: int) -> str:
+    """A server that samples, and a model that is sure of its words at any usual temperature."""
+    return f"words {request['seed']} {index}" if request["temperature"] > 1 else "the only words"
+
+
+def thinking(request: dict[str, Any], index: int) -> str:
+    """A model whose thoughts use up the first tokens."""
+    return "" if request["max_tokens"] < 100 else honest(request, index)
+
+
 def repeating(request: dict[str, Any], _: int) -> str:
     """A server that draws once and tells it `n` times."""
     return f"words {request['seed']}" if request["temperature"] else "the likeliest words"
@@ -56,6 +67,8 @@ def asked(server: HostileServer) -> Probe:
         (forgetful(), {"greedy", "seeded"}),
         (hot, {"greedy"}),
         (repeating, {"distinct"}),
+        (sure, set()),
+        (thinking, set()),
     ],
 )
 def test_it_tells_what_a_server_ignores(reply: Callable[[dict[str, Any], int], str], wrong: set[str]) -> None:
@@ -75,6 +88,18 @@ def test_a_server_that_refuses_logprobs_has_none() -> None:
         reply=honest, objects=lambda request: Trouble.BAD_REQUEST if request.get("logprobs") else None
     )
     assert asked(refusing) == msgspec.structs.replace(HONEST, logprobs=False)
+
+
+def test_a_server_that_refuses_high_temperatures_is_judged_by_what_it_said_at_1() -> None:
+    refusing = HostileServer(
+        reply=sure, objects=lambda request: Trouble.BAD_REQUEST if request["temperature"] > 1 else None
+    )
+    assert asked(refusing) == msgspec.structs.replace(HONEST, varies=False, distinct=False)
+
+
+def test_a_model_that_says_nothing_is_not_taken_for_one_that_repeats_itself() -> None:
+    with pytest.raises(ModelError, match="says nothing within 1024 tokens"):
+        asked(HostileServer(reply=lambda *_: ""))
 
 
 def test_doctor_ends_with_1_for_a_model_that_does_not_sample(sweetrl) -> None:

@@ -18,6 +18,7 @@ from sweetrl.errors import UsageError
 from sweetrl.experiments import warm_workers
 from sweetrl.experiments.checks import Problem, check
 from sweetrl.experiments.events import (
+    EndpointLimited,
     Event,
     ServerStarting,
     StageFailed,
@@ -148,6 +149,8 @@ class Lines:
                 self._tell_failure(event)
             case ServerStarting(command):
                 console.note(f"starting: {command}")
+            case EndpointLimited(model, what, consequence):
+                self._note(f"warning: {model}: {what} is ignored or refused: {consequence}")
 
     def _tell_failure(self, event: StageFailed) -> None:
         for line in event.said.splitlines()[-LAST_WORDS:]:

@@ -68,6 +68,16 @@ class ServerStarting:
     command: str
 
 
+@dataclass(frozen=True)
+class EndpointLimited:
+    """The endpoint of an agent ignores or refuses something that it was asked for."""
+
+    model: str
+    what: str
+    """Such as `seed`."""
+    consequence: str
+
+
 Event = (
     StageSkipped
     | StageStarted
@@ -76,6 +86,7 @@ Event = (
     | StageInterrupted
     | StagesProgressed
     | ServerStarting
+    | EndpointLimited
 )
 Listener = Callable[[Event], object]
 

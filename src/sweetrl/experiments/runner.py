@@ -25,6 +25,7 @@ from sweetrl.experiments.events import (
 from sweetrl.experiments.journal import Journal
 from sweetrl.experiments.local import LocalExecutor
 from sweetrl.experiments.pipeline import Stage
+from sweetrl.experiments.probing import Probes
 from sweetrl.experiments.processes import Child
 from sweetrl.experiments.schedule import Schedule, needs_of
 from sweetrl.experiments.servers import Servers
@@ -81,6 +82,7 @@ class Runner:
         self._executor = executor or LocalExecutor(folder, jobs=jobs)
         self._allow_failures = allow_failures
         self._journal = Journal(folder)
+        self._probes = Probes(each for each in planned if not self._journal.has(each))
         self.schedule = Schedule(needs_of(planned), jobs=jobs, alone=self._alone())
         self._running: dict[int, _Running] = {}
         self._patience = _Patience()
@@ -168,6 +170,7 @@ class Runner:
         with contextlib.ExitStack() as needed:
             with interrupts.raised():
                 needed.enter_context(self._servers.serving(stage.name, self._report))
+                self._probes.ask(stage, self._report)
             stage.output.parent.mkdir(parents=True, exist_ok=True)
             started = time.monotonic()
             self._running[number] = _Running(self._executor.start(number, stage), needed.pop_all(), started)

@@ -4,6 +4,9 @@ Some servers silently ignore the temperature, the seed or the number of samples.
 would then be one text sixteen times, and nothing could be learned from them.
 """
 
+from typing import NamedTuple
+
+import msgspec
 from msgspec import Struct
 
 from sweetrl.errors import ModelError
@@ -16,8 +19,13 @@ from sweetrl.types import Message, Role, Sampling
 QUESTION = (Message(Role.USER, "Write eight words at random, in no order, about anything."),)
 SAMPLES = 4
 """Enough samples that an honest server hardly ever repeats the same eight words each time."""
-SAMPLING = Sampling(temperature=1.0, max_tokens=24)
-GREEDY = Sampling(temperature=0.0, max_tokens=24)
+WORD_TOKENS = 24
+THOUGHT_TOKENS = 1024
+"""For a model that thinks before its first word."""
+SAMPLING = Sampling(temperature=1.0, max_tokens=WORD_TOKENS)
+HOT = Sampling(temperature=2.0)
+"""For a model that is sure of all that it says, such as one that was trained for a single task."""
+GREEDY = Sampling(temperature=0.0, max_tokens=WORD_TOKENS)
 
 
 class Probe(Struct, frozen=True, kw_only=True):
@@ -37,30 +45,74 @@ class Probe(Struct, frozen=True, kw_only=True):
     """It reports the log-probabilities of sampled tokens."""
 
 
+class _Drawn(NamedTuple):
+    """What a model said at one temperature."""
+
+    together: list[str]
+    """To one call."""
+    alone: list[str]
+    """To calls with the seeds 1, 2, 3 and again 1."""
+
+    @property
+    def varies(self) -> bool:
+        return len(set(self.alone[:3])) > 1
+
+    @property
+    def distinct(self) -> bool:
+        return len(set(self.together)) > 1
+
+
 async def probe(spec: str, endpoints: Endpoints | None = None) -> Probe:
     """Ask the model that `spec` names; raises what asking it raises."""
     meter = Meter()
     endpoints = endpoints or Endpoints()
     model = open_model(spec, endpoints=endpoints, meter=meter)
     try:
-        several = await model.complete(QUESTION, n=SAMPLES, sampling=SAMPLING, seed=0)
+        room = WORD_TOKENS if any(await _together(model, SAMPLING)) else THOUGHT_TOKENS
         requests = meter.requests
-        alone = [await _text(model, seed) for seed in (1, 2, 3, 1)]
-        greedy = [await _text(model, seed, GREEDY) for seed in (1, 2)]
+        drawn = await _draw(model, _within(SAMPLING, room))
+        if not any(drawn.together):
+            raise ModelError(f"{spec}: says nothing within {room} tokens", kind="no_content")
+        sure = not (drawn.varies and drawn.distinct)
+        hot = await _draw_hot(model, _within(HOT, room)) if sure else None
+        greedy = [await _text(model, seed, _within(GREEDY, room)) for seed in (1, 2)]
         logprobs = await _tells_logprobs(spec, endpoints)
     finally:
         await model.close()
     return Probe(
-        varies=len(set(alone[:3])) > 1,
-        distinct=len({each.text for each in several}) > 1,
+        varies=drawn.varies or (hot is not None and hot.varies),
+        distinct=drawn.distinct or (hot is not None and hot.distinct),
         at_once=requests == 1,
         greedy=greedy[0] == greedy[1],
-        seeded=alone[0] == alone[3],
+        seeded=drawn.alone[0] == drawn.alone[3],
         logprobs=logprobs,
     )
 
 
-async def _text(model: ChatModel, seed: int, sampling: Sampling = SAMPLING) -> str:
+def _within(sampling: Sampling, tokens: int) -> Sampling:
+    return msgspec.structs.replace(sampling, max_tokens=tokens)
+
+
+async def _draw(model: ChatModel, sampling: Sampling) -> _Drawn:
+    together = await _together(model, sampling)
+    return _Drawn(together, [await _text(model, seed, sampling) for seed in (1, 2, 3, 1)])
+
+
+async def _draw_hot(model: ChatModel, sampling: Sampling) -> _Drawn | None:
+    """The same at a high temperature, which some servers refuse."""
+    try:
+        return await _draw(model, sampling)
+    except ModelError as error:
+        if error.kind != "bad_request":
+            raise
+        return None
+
+
+async def _together(model: ChatModel, sampling: Sampling) -> list[str]:
+    return [each.text for each in await model.complete(QUESTION, n=SAMPLES, sampling=sampling, seed=0)]
+
+
+async def _text(model: ChatModel, seed: int, sampling: Sampling) -> str:
     [completion] = await model.complete(QUESTION, n=1, sampling=sampling, seed=seed)
     return completion.text
 
