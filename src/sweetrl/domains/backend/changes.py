@@ -20,6 +20,8 @@ def calls_and_variables(
     Of `objects` it is what the test asks them for, such as `x.size`, instead of themselves.
     None for a test that has no variables besides its calls, or has calls in loops.
     """
+    if not any(isinstance(node, (ast.NamedExpr, ast.Lambda)) for node in ast.walk(tree)):
+        return None  # most tests: the copy below would cost them as much as all else
     flat = _WithoutLambdas().visit(copy.deepcopy(tree))
     variables = {node.target.id for node in ast.walk(flat) if isinstance(node, ast.NamedExpr)}
     if not variables or any(_may_repeat(node, functions, variables) for node in _scopes(flat)):
