@@ -261,6 +261,12 @@ WRONG = [
     Wrong(
         "run recipe.toml --set domain=legal", "'legal'", "is not installed", "SWEETRL_DOMAINS=MODULE:OBJECT"
     ),
+    Wrong(
+        f"train rft {HELD} --verdicts run/verdicts.jsonl --model mini --wandb -o m",
+        "--wandb",
+        "needs the package wandb",
+        "pip install wandb",
+    ),
     Wrong("run bare.toml", "tasks: missing", "agent: missing", "collaborator: missing"),
     Wrong("run recipe.toml --set policy.launcher=torchrun", "launcher", "got `str`", "write a list"),
     Wrong("run recipe.toml --set tasks.train=[1]", "tasks.train", "got `array`", "write text in quotes"),
@@ -410,6 +416,17 @@ def test_without_playwright_pages_are_refused_in_one_line(
     ended = sweetrl(*words.split())
     assert ended.code == 2
     assert ended.err == f"error: showing pages needs an optional package: {installing('browser')}\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_torch_no_model_is_made_and_one_line_says_why(
+    sweetrl: Callable[..., Finished], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "sweetrl.learning.mini", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    ended = sweetrl("make-model", "mini", "-o", "m")
+    assert ended.code == 2
+    assert ended.err == f"error: training a model needs an optional package: {installing('train')}\n"
 
 
 def test_there_are_as_many_wrong_inputs_as_promised() -> None:

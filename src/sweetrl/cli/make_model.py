@@ -9,7 +9,7 @@ import typer
 
 from sweetrl.cli import console, live
 from sweetrl.cli.console import QuietFlag
-from sweetrl.errors import UsageError
+from sweetrl.errors import UsageError, needs_extra
 
 if TYPE_CHECKING:
     from sweetrl.learning.mini import Progress
@@ -49,7 +49,8 @@ def make_model(
     Example:
         sweetrl make-model mini --steps 100 -o mini
     """
-    from sweetrl.learning.mini import SIZES, build
+    with needs_extra("training a model", "train"):
+        from sweetrl.learning.mini import SIZES, build
 
     if name not in SIZES:
         raise UsageError(f"there is no model {name!r}; there is {', '.join(SIZES)}")

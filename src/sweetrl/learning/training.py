@@ -152,6 +152,7 @@ class _Run:
     def train(
         self, folder: RunFolder, note: Callable[[str], None], shown: AbstractContextManager[Observe]
     ) -> TrainingCard:
+        reports = self._trackers()  # before anything is written
         model = _absolute(self.run.model)
         settings = self._settings(model)
         fingerprints = self._fingerprints()
@@ -178,7 +179,7 @@ class _Run:
         if (last := folder.last_checkpoint()) is not None:
             note(f"resuming from {last.name}")
         with shown as observe, no_progress_bars(), _resumable(folder):
-            return train_model(data, reader, card, folder, self._run_options(folder.path, observe))
+            return train_model(data, reader, card, folder, self._run_options(folder.path, observe, reports))
 
     def _fingerprints(self) -> dict[str, str]:
         """Fingerprints of the files that are learned from, by name."""
@@ -203,12 +204,16 @@ class _Run:
         }
         return default_settings(self.algorithm.name, **fields)
 
-    def _run_options(self, output: Path, observe: Observe) -> RunOptions:
-        run, minutes = self.run, self.chosen["save_minutes"]
-        reports = [name for name in TRACKERS if getattr(run, name)]
+    def _trackers(self) -> list[str]:
+        """Where the run is logged too; `UsageError` if a package for it is missing."""
+        reports = [name for name in TRACKERS if getattr(self.run, name)]
         for name in reports:
             if importlib.util.find_spec(name) is None:
                 raise UsageError(f"--{name} needs the package {name}: pip install {name}")
+        return reports
+
+    def _run_options(self, output: Path, observe: Observe, reports: list[str]) -> RunOptions:
+        run, minutes = self.run, self.chosen["save_minutes"]
         os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(output / "tensorboard"))
         return RunOptions(
             save_every=self.chosen["save_every"] or (NEVER if minutes else RunOptions.save_every),
