@@ -96,6 +96,7 @@ class Viewer:
     def _dialogue(self, request: Request) -> Response:
         fields = request.query_params
         run, name = required(fields, ("of", "id"))
+        version = self.reader.version()
         dialogue = self._found(run, name)
         show = is_on(fields, "hidden")
         query, place = list_query(fields), whole_number(fields, "at")
@@ -113,6 +114,7 @@ class Viewer:
             critics={
                 each: _changed(request, critic=each) for each in dialogue.critics if each not in seen.critics
             },
+            version=version,
         )
         return HTMLResponse(dialogue_page(seen, self._hidden(dialogue, show=show), around))
 
