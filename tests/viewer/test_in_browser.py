@@ -450,6 +450,33 @@ def test_turns_that_several_critics_judged_are_shown_by_one_at_a_time(page: Page
         expect(values).to_have_text(["+0.400", "−0.500"])
 
 
+def test_the_list_is_sorted_by_one_critic_which_can_be_chosen(page: Page, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {"a": 1.0, "b": 0.3})
+    with served([str(folder)], tmp_path / "index.sqlite") as site:
+        page.goto(f"{site}/?sort=hurt")
+        expect(page.locator(".rows .value")).to_have_text(["turn 2: −0.60", "turn 2: −0.50"])
+        expect(page.locator("[name=by]")).to_have_count(0)
+        other = [msgspec.structs.replace(each, critic="other") for each in credit("a", [-70.0, 20.0])]
+        write_records(folder / "credit-other.jsonl", other)
+        with page.expect_response("**/?sort=hurt*"):
+            pass
+        expect(page.locator(".rows .value")).to_have_text(["turn 2: −0.60", "turn 2: −0.50"])
+        page.reload()
+        page.select_option("[name=by]", "other")
+        expect(page.locator(".rows .value")).to_have_text(["turn 1: −70.00"])
+        expect(page.locator(".rows .about code")).to_have_text(["a#0", "b#0"])
+        expect(page.locator("[name=by]")).to_have_value("other")
+        page.locator(".rows a").first.click()
+        arrived(page, "a#0")
+        expect(page.locator(".credit-key code")).to_have_text("other")
+        page.locator(".other-critics a").click()
+        expect(page.locator(".credit-key code")).to_have_text("critic:c@1")
+        page.keyboard.press("ArrowRight")  # the list is still sorted by the critic that was chosen there
+        arrived(page, "b#0")
+        page.keyboard.press("u")
+        expect(page.locator("[name=by]")).to_have_value("other")
+
+
 def test_the_mark_of_another_person_is_told_and_stays(page: Page, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", {"a": 1.0})
     ada = Annotation(episode_id="a#0", task_id="a", turn=0, mark="helped", note="well asked", author="Ada")
