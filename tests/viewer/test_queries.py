@@ -110,7 +110,7 @@ def test_critics_may_be_called_anything(tmp_path: Path) -> None:
     with (tmp_path / "run" / "credit.jsonl").open("ab") as file:
         file.write(msgspec.json.encode(records[-1]).replace(b'"49"', rb'"\ud800"') + b"\n")
     reader = indexed(tmp_path / "run")
-    assert list(reader.critics())[:4] == names[:4]
+    assert list(reader.critics())[:3] == [names[0], *names[2:4]]  # one is too long for an address
     assert len(reader.critics()) == CRITICS
     assert [row.worst_advantage for row in reader.rows(Query(critic=names[3]))] == [-1.0]
 

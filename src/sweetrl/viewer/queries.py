@@ -178,11 +178,14 @@ class Reader:
         return [ending for (ending,) in self._remembered("SELECT DISTINCT ending FROM episodes ORDER BY 1")]
 
     def critics(self) -> dict[str, int]:
-        """Those that gave advantages, in the order in which they were first read, with their numbers."""
+        """Those that gave advantages, in the order in which they were first read, with their numbers.
+
+        Names that are too long for an address are left out.
+        """
         return dict(
             self._remembered(
-                "SELECT name, id FROM critics c WHERE EXISTS (SELECT 1 FROM worst WHERE critic = c.id) "
-                "ORDER BY id LIMIT ?",
+                "SELECT name, id FROM critics c WHERE LENGTH(CAST(name AS BLOB)) <= 4000 "
+                "AND EXISTS (SELECT 1 FROM worst WHERE critic = c.id) ORDER BY id LIMIT ?",
                 CRITICS,
             )
         )
