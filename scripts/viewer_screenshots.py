@@ -5,8 +5,7 @@
     sweetrl evaluate --tasks mini-frontend-plain:validation:4 --agent page-mediocre --collaborator designer -o pages
     .venv/bin/python scripts/viewer_screenshots.py quickstart pages
 
-writes `docs/pictures/viewer-*.png` and `play-*.png`, without `play-streaming.png`. Needs the extras `browser` and
-`view`.
+writes `docs/pictures/viewer-*.png` and `play-*.png`. Needs the extras `browser` and `view`.
 """
 
 import argparse

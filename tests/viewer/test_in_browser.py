@@ -1,5 +1,6 @@
 """The viewer in a real browser: it can be used, by keys too, follows a run, keeps marks, and runs nobody's text."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
@@ -12,7 +13,7 @@ import sweetrl
 from conftest import CHECKOUT
 from report.samples import credit, episode, verdict
 from sweetrl.domains import registry
-from sweetrl.types import Annotation, Check, Ending, Outcome, Reply, Turn
+from sweetrl.types import Annotation, Check, Ending, Outcome, Reply, TokenCredit, Turn
 from sweetrl.viewer.annotations import append_annotation, read_annotations
 from viewer.stored_runs import (
     HIDDEN_TEST,
@@ -363,6 +364,76 @@ def test_the_chosen_row_stays_chosen_while_the_list_grows(page: Page, tmp_path: 
         arrived(page, "b#0")
 
 
+def test_an_open_dialogue_gets_its_verdict_and_credit_and_the_reader_keeps_the_place(
+    page: Page, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    held = said(episode("a"), *(f"Question {number}?" for number in range(12)))
+    write_records(folder / "episodes.jsonl", [held])
+    write_tasks(tmp_path / "tasks.jsonl", ["a"])
+    with served([str(tmp_path)], tmp_path / "index.sqlite") as site:
+        page.goto(dialogue(site, "run", "a#0", hidden="1"))
+        for _ in range(9):
+            page.keyboard.press("j")
+        turn = page.locator("#turn-9")
+        form = turn.locator(".annotation")
+        form.get_by_text("▲ helped").click()
+        expect(form.locator(".saved")).to_have_text("saved")
+        form.locator("input").press_sequentially("half a no")
+        page.evaluate("scrollBy({top: 60, behavior: 'instant'})")
+        page.evaluate(
+            "document.querySelectorAll('main, .chat, .chat > li').forEach((each) => { each.kept = true })"
+        )
+        top = turn.evaluate("each => each.getBoundingClientRect().top")
+        assert page.evaluate("scrollY") > 0
+        credited = [-0.5, 0.1] * 6
+        tokens = (TokenCredit("Question", -0.1), TokenCredit(" 1?", 0.5))
+        judged = [msgspec.structs.replace(each, tokens=tokens) for each in credit("a", credited)]
+        write_records(folder / "credit.jsonl", judged)
+        expect(page.locator(".chat .credit .value")).to_have_count(12)
+        expect(page.locator(".credit-key code")).to_have_text("critic:c@1")
+        write_records(folder / "verdicts.jsonl", [verdict("a", 1.0)])
+        expect(page.locator("#score")).to_be_visible()
+        expect(page.locator(".headline .outcome")).to_contain_text("success")
+        assert abs(turn.evaluate("each => each.getBoundingClientRect().top") - top) < 2
+        expect(page.locator(".chat > li.current")).to_have_attribute("id", "turn-9")
+        expect(form.locator("input")).to_be_focused()
+        expect(form.locator("input")).to_have_value("half a no")
+        expect(page.locator("#hidden-switch")).to_have_attribute("aria-checked", "true")
+        assert page.evaluate("[...document.querySelectorAll('.chat > li')].every((each) => each.kept)")
+        form.locator("input").blur()
+        page.keyboard.press("j")
+        expect(page.locator(".chat > li.current")).to_have_attribute("id", "turn-10")
+        live = page.content()
+        page.reload()
+        expect(page.locator(".chat .credit .value")).to_have_count(12)
+        assert text_of(page.content()) == text_of(live)
+
+
+def text_of(page: str) -> list[str]:
+    """What a page says, without what only its reader was told."""
+    body = re.sub(r'<span class="saved".*?</span>|<div id="said".*?</div>|<[^>]*>', " ", page)
+    return body.split()
+
+
+def test_nothing_of_an_open_dialogue_changes_when_others_arrive(page: Page, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {"a": 1.0})
+    with served([str(folder)], tmp_path / "index.sqlite") as site:
+        page.goto(dialogue(site, "run", "a#0"))
+        version = page.request.get(f"{site}/api/state").json()["version"]
+        assert page.locator("main").get_attribute("data-live") == str(version)  # later changes are not missed
+        page.evaluate(
+            "new MutationObserver((all) => { window.changed = all.length }).observe(document.querySelector('main'), "
+            "{subtree: true, childList: true, attributes: true, characterData: true})"
+        )
+        with page.expect_response("**/dialogue?*"):
+            write_records(folder / "episodes.jsonl", [episode("b")], "ab")
+        expect(page.locator("#pulse")).to_be_visible()
+        assert page.evaluate("window.changed") is None
+        write_records(folder / "verdicts.jsonl", [verdict("a", 0.3)], "ab")
+        expect(page.locator(".headline .outcome")).to_contain_text("30.0")
+
+
 def test_turns_that_several_critics_judged_are_shown_by_one_at_a_time(page: Page, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", {"a": 1.0})
     other = [msgspec.structs.replace(each, critic="other") for each in credit("a", [-0.7, 0.2])]
@@ -377,6 +448,33 @@ def test_turns_that_several_critics_judged_are_shown_by_one_at_a_time(page: Page
         expect(values).to_have_text(["+0.400", "−0.500"])
         page.goto(page.url)  # a permanent link
         expect(values).to_have_text(["+0.400", "−0.500"])
+
+
+def test_the_list_is_sorted_by_one_critic_which_can_be_chosen(page: Page, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", {"a": 1.0, "b": 0.3})
+    with served([str(folder)], tmp_path / "index.sqlite") as site:
+        page.goto(f"{site}/?sort=hurt")
+        expect(page.locator(".rows .value")).to_have_text(["turn 2: −0.60", "turn 2: −0.50"])
+        expect(page.locator("[name=by]")).to_have_count(0)
+        other = [msgspec.structs.replace(each, critic="other") for each in credit("a", [-70.0, 20.0])]
+        write_records(folder / "credit-other.jsonl", other)
+        with page.expect_response("**/?sort=hurt*"):
+            pass
+        expect(page.locator(".rows .value")).to_have_text(["turn 2: −0.60", "turn 2: −0.50"])
+        page.reload()
+        page.select_option("[name=by]", "other")
+        expect(page.locator(".rows .value")).to_have_text(["turn 1: −70.00"])
+        expect(page.locator(".rows .about code")).to_have_text(["a#0", "b#0"])
+        expect(page.locator("[name=by]")).to_have_value("other")
+        page.locator(".rows a").first.click()
+        arrived(page, "a#0")
+        expect(page.locator(".credit-key code")).to_have_text("other")
+        page.locator(".other-critics a").click()
+        expect(page.locator(".credit-key code")).to_have_text("critic:c@1")
+        page.keyboard.press("ArrowRight")  # the list is still sorted by the critic that was chosen there
+        arrived(page, "b#0")
+        page.keyboard.press("u")
+        expect(page.locator("[name=by]")).to_have_value("other")
 
 
 def test_the_mark_of_another_person_is_told_and_stays(page: Page, tmp_path: Path) -> None:

@@ -29,5 +29,5 @@ def test_turns_that_follow_each_other_are_one_block_with_its_worst_turn() -> Non
     lines = [msgspec.json.encode(each) for each in records]
     found, _ = decode_lines("credit", b"\n".join(lines), 0)
     first, second = turns_by_episode(found)
-    assert first == TurnBlock("a#0", 0, len(b"\n".join(lines[:3])), 1, -0.5)
-    assert second == TurnBlock("b#0", first.length + 1, len(lines[3]), 0, 0.2)
+    assert first == TurnBlock("a#0", 0, len(b"\n".join(lines[:3])), {"critic:c@1": (-0.5, 1)})
+    assert second == TurnBlock("b#0", first.length + 1, len(lines[3]), {"critic:c@1": (0.2, 0)})

@@ -67,14 +67,13 @@ for (const controls of document.querySelectorAll(".controls")) {
 
 // ---- large pictures
 const enlarged = document.getElementById("enlarged");
-for (const button of document.querySelectorAll(".zoom")) {
-  button.addEventListener("click", () => {
-    const copy = button.querySelector("img").cloneNode();
-    enlarged.querySelector("img")?.remove();
-    enlarged.append(copy);
-    enlarged.showModal();
-  });
-}
+document.addEventListener("click", (event) => {
+  const picture = event.target.closest(".zoom")?.querySelector("img");
+  if (!picture) return;
+  enlarged.querySelector("img")?.remove();
+  enlarged.append(picture.cloneNode());
+  enlarged.showModal();
+});
 enlarged.addEventListener("click", (event) => {
   if (event.target === enlarged || event.target.closest(".close")) enlarged.close();
 });

@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -88,14 +88,17 @@ class Viewer:
     # -------- pages
 
     def _list(self, request: Request) -> Response:
-        query = list_query(request.query_params)
+        query, critics = list_query(request.query_params), list(self.reader.critics())
+        # Named in addresses only where there are several.
+        query = replace(query, critic=self.reader.critic_of(query) if len(critics) > 1 else "")
         rows, total = self.reader.page(query)
-        about = (self.reader.runs(), self.reader.endings(), self.reader.unreadable_lines())
+        about = (self.reader.runs(), self.reader.endings(), self.reader.unreadable_lines(), critics)
         return HTMLResponse(list_page(query, rows, total, *about))
 
     def _dialogue(self, request: Request) -> Response:
         fields = request.query_params
         run, name = required(fields, ("of", "id"))
+        version = self.reader.version()
         dialogue = self._found(run, name)
         show = is_on(fields, "hidden")
         query, place = list_query(fields), whole_number(fields, "at")
@@ -113,6 +116,7 @@ class Viewer:
             critics={
                 each: _changed(request, critic=each) for each in dialogue.critics if each not in seen.critics
             },
+            version=version,
         )
         return HTMLResponse(dialogue_page(seen, self._hidden(dialogue, show=show), around))
 
@@ -190,7 +194,8 @@ class Viewer:
     def _api_dialogues(self, request: Request) -> Response:
         query = list_query(request.query_params)
         rows, total = self.reader.page(query)
-        return answer_json({"total": total, "page": query.page, "dialogues": rows})
+        critics = list(self.reader.critics())
+        return answer_json({"total": total, "page": query.page, "critics": critics, "dialogues": rows})
 
     def _api_dialogue(self, request: Request) -> Response:
         run, name = required(request.query_params, ("of", "id"))

@@ -35,7 +35,7 @@ from sweetrl.viewer.sources import Given, Source, find_sources
 
 T = TypeVar("T")
 
-VERSION = 4
+VERSION = 5
 """Of the tables; an index of another version is built anew."""
 CHUNK = 1 << 20
 """Bytes of a record file that are read and decoded at a time: few enough to stay in the processor's cache."""
@@ -59,7 +59,9 @@ CREATE TABLE verdicts (
     position INTEGER, length INTEGER);
 CREATE TABLE turns (
     key INTEGER, file INTEGER, position INTEGER, length INTEGER, PRIMARY KEY (key, file, position)) WITHOUT ROWID;
-CREATE TABLE worst (key INTEGER PRIMARY KEY, file INTEGER, turn INTEGER, advantage REAL);
+CREATE TABLE critics (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+CREATE TABLE worst (
+    critic INTEGER, key INTEGER, file INTEGER, turn INTEGER, advantage REAL, PRIMARY KEY (critic, key)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5(said, content='', columnsize=0, tokenize="unicode61 remove_diacritics 2");
 INSERT INTO words (words, rank) VALUES ('hashsize', 16777216);
 INSERT INTO words (words, rank) VALUES ('automerge', 0);
@@ -286,22 +288,30 @@ class Index:
         )
 
     def _store_turns(self, found: Sequence[Line[TurnLine]], file: int, run: int) -> None:
-        """One row for all lines about a dialogue that follow each other, and its worst turn."""
+        """One row for all lines about a dialogue that follow each other, and its worst turn by each critic."""
         db = self._connection()
         blocks, worst = [], []
+        critics: dict[str, int] = {}
         for block in turns_by_episode(found):
             key = key_of(run, block.episode_id)
             blocks.append((key, file, block.position, block.length))
-            if block.turn is not None:
-                worst.append((key, file, block.turn, block.advantage))
+            for critic, (advantage, turn) in block.worst.items():
+                if critic not in critics:
+                    critics[critic] = self._critic(critic)
+                worst.append((critics[critic], key, file, turn, advantage))
         # In the order of the keys, so that neighbours in the table are written together.
         db.executemany("INSERT OR REPLACE INTO turns VALUES (?, ?, ?, ?)", sorted(blocks))
         db.executemany(
-            "INSERT INTO worst VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
+            "INSERT INTO worst VALUES (?, ?, ?, ?, ?) ON CONFLICT (critic, key) DO UPDATE SET "
             "turn = excluded.turn, advantage = excluded.advantage, file = excluded.file "
             "WHERE excluded.advantage < advantage",
             sorted(worst),
         )
+
+    def _critic(self, name: str) -> int:
+        db = self._connection()
+        db.execute("INSERT OR IGNORE INTO critics (name) VALUES (?)", (name,))
+        return int(db.execute("SELECT id FROM critics WHERE name = ?", (name,)).fetchone()[0])
 
     def _remember(self, file: int, position: int, descriptor: int) -> None:
         """How far the file was read, and what tells it from another of its name."""

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from enum import IntFlag
 from itertools import accumulate
+from math import inf
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -141,6 +142,7 @@ class TurnLine(Struct, gc=False):
     episode_id: str
     turn: Annotated[int, Meta(ge=0, le=10**9)]
     advantage: float | None = None
+    critic: str = ""
 
 
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
@@ -190,24 +192,29 @@ class TurnBlock(NamedTuple):
     episode_id: str
     position: int
     length: int
-    turn: int | None
-    """The one with the lowest advantage; None if none has any."""
-    advantage: float
+    worst: dict[str, tuple[float, int]]
+    """The lowest advantage by each critic, and its turn; without those that gave none."""
 
 
 def turns_by_episode(lines: Sequence[Line[TurnLine]]) -> Iterator[TurnBlock]:
     """The blocks of a file, in order."""
-    name, start, end, worst, least = "", 0, 0, None, 0.0
+    name, start, end = "", 0, 0
+    worst: dict[str, tuple[float, int]] = {}
+    critic, least = "", inf  # of the line before: looked up again only where the critic changes
     for row, position, length in lines:
         if row.episode_id != name or not end:
             if end:
-                yield TurnBlock(name, start, end - start, worst, least)
-            name, start, worst, least = row.episode_id, position, None, 0.0
-        if row.advantage is not None and (worst is None or row.advantage < least):
-            worst, least = row.turn, row.advantage
+                yield TurnBlock(name, start, end - start, worst)
+            name, start, worst, least = row.episode_id, position, {}, inf
+        if row.critic != critic:
+            critic = row.critic
+            least = worst[critic][0] if critic in worst else inf
+        if row.advantage is not None and row.advantage < least:
+            least = row.advantage
+            worst[critic] = least, row.turn
         end = position + length
     if end:
-        yield TurnBlock(name, start, end - start, worst, least)
+        yield TurnBlock(name, start, end - start, worst)
 
 
 def key_of(run: int, name: str) -> int:

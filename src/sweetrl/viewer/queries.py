@@ -29,12 +29,11 @@ SORTS = {
     "best": ("highest reward", "v.reward IS NULL, v.reward DESC, e.id"),
     "turns": ("most turns", "e.turns DESC, e.id"),
 }
+CRITICS = 30
+"""By which a list can be sorted."""
 DEFECTS = {each.label: each for each in Defect}
 
-_FROM = (
-    "FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN verdicts v ON v.key = e.key "
-    "LEFT JOIN worst w ON w.key = e.key"
-)
+_FROM = "FROM episodes e JOIN runs r ON r.id = e.run LEFT JOIN verdicts v ON v.key = e.key"
 _COLUMNS = (
     "r.title, e.name, e.called, e.task, e.request, e.turns, e.ending, e.defects | IFNULL(v.defects, 0), "
     "v.scorer, v.success, v.reward, w.turn, w.advantage"
@@ -60,7 +59,7 @@ class Row(Struct, frozen=True):
     """None if it was not scored."""
     reward: float | None
     worst_turn: int | None
-    """The turn with the lowest advantage, counted from 0."""
+    """The turn with the lowest advantage by the critic of the list, counted from 0."""
     worst_advantage: float | None
 
     @property
@@ -93,6 +92,8 @@ class Query:
     least_turns: int | None = None
     most_turns: int | None = None
     sort: str = "file"
+    critic: str = ""
+    """Whose advantages are shown and sorted by: the first one if it is not among them, as scales differ."""
     page: int = 0
 
     def __post_init__(self) -> None:
@@ -176,15 +177,41 @@ class Reader:
         """Those that occur."""
         return [ending for (ending,) in self._remembered("SELECT DISTINCT ending FROM episodes ORDER BY 1")]
 
+    def critics(self) -> dict[str, int]:
+        """Those that gave advantages, in the order in which they were first read, with their numbers.
+
+        Names that are too long for an address are left out.
+        """
+        return dict(
+            self._remembered(
+                "SELECT name, id FROM critics c WHERE LENGTH(CAST(name AS BLOB)) <= 4000 "
+                "AND EXISTS (SELECT 1 FROM worst WHERE critic = c.id) ORDER BY id LIMIT ?",
+                CRITICS,
+            )
+        )
+
+    def critic_of(self, query: Query) -> str:
+        """By whom a list has its advantages; empty if nobody gave any."""
+        known = self.critics()
+        return query.critic if query.critic in known else next(iter(known), "")
+
     def rows(self, query: Query, *, start: int | None = None, count: int = PAGE) -> list[Row]:
         """One page of a list, or `count` rows from `start` on."""
         with self._searched(query) as db:
-            return _rows(db, query, query.page * PAGE if start is None else start, count)
+            return self._rows(db, query, query.page * PAGE if start is None else start, count)
 
     def page(self, query: Query) -> tuple[list[Row], int]:
         """One page of a list, and how many dialogues the list has; words are searched for once."""
         with self._searched(query) as db:
-            return _rows(db, query, query.page * PAGE, PAGE), self._count(db, query)
+            return self._rows(db, query, query.page * PAGE, PAGE), self._count(db, query)
+
+    def _rows(self, db: sqlite3.Connection, query: Query, start: int, count: int) -> list[Row]:
+        where, values = query.conditions()
+        tables = f"{_FROM} LEFT JOIN worst w ON w.critic = ? AND w.key = e.key"
+        order = f"ORDER BY {SORTS[query.sort][1]} LIMIT ? OFFSET ?"
+        critic = self.critics().get(self.critic_of(query), 0)
+        select = f"SELECT {_COLUMNS} {tables} WHERE {where} {order}"
+        return [_row(row) for row in db.execute(select, [critic, *values, count, start])]
 
     def _count(self, db: sqlite3.Connection, query: Query) -> int:
         where, values = query.conditions()
@@ -240,12 +267,6 @@ class Reader:
                     (key,),
                 )
                 yield from ((kind, Path(path), at, length) for kind, path, at, length in rows)
-
-
-def _rows(db: sqlite3.Connection, query: Query, start: int, count: int) -> list[Row]:
-    where, values = query.conditions()
-    select = f"SELECT {_COLUMNS} {_FROM} WHERE {where} ORDER BY {SORTS[query.sort][1]} LIMIT ? OFFSET ?"
-    return [_row(row) for row in db.execute(select, [*values, count, start])]
 
 
 def _row(row: tuple[Any, ...]) -> Row:

@@ -22,6 +22,7 @@ def list_query(fields: QueryParams) -> Query:
         least_turns=whole_number(fields, "min"),
         most_turns=whole_number(fields, "max"),
         sort=fields.get("sort") or "file",
+        critic=fields.get("by", ""),
         page=whole_number(fields, "page") or 0,
     )
 

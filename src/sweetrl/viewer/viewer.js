@@ -59,10 +59,14 @@
   async function refresh(address, marking = false) {
     const number = ++asked;
     const answer = await fetch(address);
-    if (!answer.ok || number !== asked) return;
+    if (!answer.ok) return false;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (number !== asked) return true;
     const fresh = page.getElementById("live"), live = find("live");
-    if (!fresh || !live) return;
+    if (!fresh || !live) {
+      update(page.getElementById("content"));
+      return true;
+    }
     const folds = fresh.querySelectorAll("details");
     live.querySelectorAll("details").forEach((each, number) => { if (each.open && folds[number]) folds[number].open = true; });
     for (const menu of filters?.querySelectorAll("select") ?? []) extend(menu, page.querySelector(`#filters [name="${menu.name}"]`));
@@ -77,20 +81,65 @@
     again(chosen)?.parentElement.classList.add("chosen");
     again(focused)?.focus({ preventScroll: true });
     if (address !== location.pathname + location.search) history.replaceState(null, "", address);
+    return true;
+  }
+
+  // ---- an open dialogue: only what is different from the last answer is changed, so that the reader's place stays
+  let sent = new DOMParser().parseFromString(main.outerHTML, "text/html").getElementById("content");
+  function update(fresh) {
+    if (sent.innerHTML === fresh.innerHTML) return;
+    const isSeen = (each) => {
+      const { top, bottom } = each.getBoundingClientRect();
+      return bottom > 0 && top < innerHeight;
+    };
+    const places = [document.querySelector(".chat > .current"), ...document.querySelectorAll(".chat > li, main > section")];
+    const place = scrollY > 0 ? places.find((each) => each && isSeen(each)) : null;
+    const before = place?.getBoundingClientRect().top;
+    amend(main, sent, fresh);
+    sent = fresh;
+    find("said").textContent = "this dialogue has changed";
+    if (place?.isConnected) scrollBy({ top: place.getBoundingClientRect().top - before, behavior: "instant" });
+  }
+
+  // `old` is how the server had sent what is now `shown`.
+  function amend(shown, old, fresh) {
+    if (old.isEqualNode(fresh)) return;
+    if (old.nodeType === Node.TEXT_NODE) {
+      shown.data = fresh.data;
+      return;
+    }
+    const places = [...shown.childNodes], known = [...old.childNodes];
+    if (places.length !== known.length) {
+      shown.replaceWith(document.importNode(fresh, true));
+      return;
+    }
+    for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) shown.setAttribute(name, value);
+    for (const { name } of old.attributes) if (!fresh.hasAttribute(name)) shown.removeAttribute(name);
+    const kind = (node) => `${node.nodeName} ${node.id} ${node.classList?.[0]}`;
+    let at = 0;
+    for (const each of fresh.childNodes) {
+      const match = known.findIndex((node, number) => number >= at && kind(node) === kind(each));
+      if (match < 0) shown.insertBefore(document.importNode(each, true), places[at] ?? null);
+      else {
+        for (; at < match; at++) places[at].remove();
+        amend(places[at], known[at], each);
+        at++;
+      }
+    }
+    for (; at < known.length; at++) places[at].remove();
   }
 
   if (main.dataset.live !== undefined) follow();
   async function follow() {
-    let version = null;
+    let version = main.dataset.live ? Number(main.dataset.live) : null;
     for (;;) {
       try {
         const state = await (await fetch("/api/state")).json();
         if (version !== null && state.version !== version) {
           find("pulse").hidden = false;
-          find("said").textContent = `${state.dialogues} dialogues`;
-          await refresh(location.pathname + location.search, true);
-        }
-        version = state.version;
+          if (find("live")) find("said").textContent = `${state.dialogues} dialogues`;
+          if (await refresh(location.pathname + location.search, true)) version = state.version;
+        } else version = state.version;
       } catch {
         find("pulse").hidden = true; // the server has gone; it may come back
       }
@@ -173,12 +222,9 @@
   }
 
   // ---- slider
-  for (const slider of document.querySelectorAll(".slider")) {
-    const range = slider.querySelector("input");
-    const move = () => slider.style.setProperty("--split", `${range.value}%`);
-    range.addEventListener("input", move);
-    move();
-  }
+  const move = (range) => range.closest(".slider")?.style.setProperty("--split", `${range.value}%`);
+  document.querySelectorAll(".slider input").forEach(move);
+  document.addEventListener("input", (event) => move(event.target));
 
   // ---- hidden information is shown without losing one's place
   find("hidden-switch")?.addEventListener("click", (event) => { event.currentTarget.hash = location.hash; });

@@ -43,6 +43,8 @@ class Around:
     """Whose marks can be set and taken back here."""
     critics: Mapping[str, str] = field(default_factory=dict)
     """Others that judged the dialogue, and the address of this page with their credit."""
+    version: int = 0
+    """Of the index, before the dialogue was read."""
 
 
 def dialogue_page(dialogue: Dialogue, hidden: Hidden | None, around: Around) -> str:
@@ -57,6 +59,7 @@ def dialogue_page(dialogue: Dialogue, hidden: Hidden | None, around: Around) -> 
         *outcome_parts(dialogue, hidden, show_hidden=around.show_hidden),
         hidden_part(hidden) if around.show_hidden else None,
         _others(dialogue, around),
+        live=around.version or True,
     )
 
 

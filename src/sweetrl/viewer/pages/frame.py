@@ -29,8 +29,13 @@ def address(path: str, *pairs: tuple[str, object], **fields: object) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
-def page(title: str, *content: Markup | None, at: str = "", live: bool = False, is_game: bool = False) -> str:
-    """A whole page. A `live` one is fetched again when the runs have grown; a game has no others beside it."""
+def page(
+    title: str, *content: Markup | None, at: str = "", live: bool | int = False, is_game: bool = False
+) -> str:
+    """A whole page. A `live` one is fetched again when the runs have grown; a game has no others beside it.
+
+    A number is the version of the index that a live page shows; otherwise it is the one at the time when it is open.
+    """
     head = element(
         "head",
         element("meta", charset="utf-8"),

@@ -23,6 +23,7 @@ def query_fields(query: Query, *, number: int | None = None) -> list[tuple[str, 
         ("min", "" if query.least_turns is None else query.least_turns),
         ("max", "" if query.most_turns is None else query.most_turns),
         ("sort", "" if query.sort == "file" else query.sort),
+        ("by", query.critic),
         ("page", shown or ""),
     ]
 
@@ -34,15 +35,16 @@ def list_page(
     runs: Sequence[RunRow],
     endings: Sequence[str],
     unreadable: Mapping[str, int],
+    critics: Sequence[str] = (),
 ) -> str:
-    """One page of the list."""
+    """One page of the list; the critic of the query is one of several `critics`."""
     colours = {run.title: number for number, run in enumerate(runs)}
     scale = max((abs(row.worst_advantage) for row in rows if row.worst_advantage is not None), default=0.0)
     first = query.page * PAGE
     shown = [_row(row, first + number, query, colours, scale) for number, row in enumerate(rows)]
     return page(
         "Dialogues",
-        _filters(query, runs, endings),
+        _filters(query, runs, endings, critics),
         _warning(unreadable),
         element(
             "div",
@@ -80,7 +82,7 @@ def _warning(unreadable: Mapping[str, int]) -> Markup | None:
     return element("p", "Lines that are no records and are left out: ", "; ".join(parts), class_="warning")
 
 
-def _filters(query: Query, runs: Sequence[RunRow], endings: Sequence[str]) -> Markup:
+def _filters(query: Query, runs: Sequence[RunRow], endings: Sequence[str], critics: Sequence[str]) -> Markup:
     titles = {run.title: f"{run.title} ({run.dialogues:,})" for run in runs}
     return element(
         "form",
@@ -106,6 +108,7 @@ def _filters(query: Query, runs: Sequence[RunRow], endings: Sequence[str]) -> Ma
             class_="choice",
         ),
         choice("sort", "sort", {name: title for name, (title, _) in SORTS.items()}, query.sort),
+        choice("by", "critic", {each: each for each in critics}, query.critic) if len(critics) > 1 else None,
         element("input", type="hidden", name="task", value=query.task) if query.task else None,
         element("button", "Apply", class_="apply"),
         class_="filters",
@@ -125,7 +128,11 @@ def _number(name: str, value: int | None, label: str) -> Markup:
 def _counted(query: Query, rows: Sequence[Row], total: int) -> Markup:
     first = query.page * PAGE
     span = f"{first + 1:,}–{first + len(rows):,} of " if total > len(rows) and rows else ""
-    reset = element("a", "clear filters", href="/") if query != Query(page=query.page) else None
+    reset = (
+        element("a", "clear filters", href="/")
+        if query != Query(page=query.page, critic=query.critic)
+        else None
+    )
     about = element("span", "on task ", element("code", excerpt(query.task, 60))) if query.task else None
     return element("p", element("output", span + counted(total, "dialogue")), about, reset, class_="counted")
 
@@ -185,7 +192,7 @@ def _row(row: Row, number: int, query: Query, colours: Mapping[str, int], scale:
                 class_="facts",
             ),
             _worst(row, scale),
-            href=dialogue_address(row, query, number),
+            href=dialogue_address(row, query, number, ("critic", query.critic)),
         ),
     )
 
