@@ -207,7 +207,7 @@ WRONG = {
         "right = ep",
         "1 / 0; right = ep",
         "raised ZeroDivisionError: division by zero (",
-        "mend",
+        "fix",
     ),
     "the rule for answers breaks": (
         'labels=Labels(agent="Clerk", reward="right prices"),',
@@ -219,13 +219,13 @@ WRONG = {
         "float(right)",
         '"good"',
         "Expected `float | null`, got `str` - at `$.reward`",
-        "mend",
+        "fix",
     ),
     "a verdict says nothing": (
         "float(right)",
         "None",
         "gave neither a reward nor a failure",
-        "mend the scorer",
+        "fix the scorer",
     ),
     "a scorer has a name of its own": (
         '"parcels-exact/1"',

@@ -330,7 +330,7 @@ def test_junk_is_a_data_error(tmp_path: Path, content: str) -> None:
 def test_our_own_episode_is_not_a_published_dialogue(tmp_path: Path) -> None:
     path = tmp_path / "e.jsonl"
     path.write_bytes(msgspec.json.encode(ours()) + b"\n")
-    with pytest.raises(DataError, match=r"e\.jsonl:1: not a published dialogue"):
+    with pytest.raises(DataError, match=r"e\.jsonl:1: neither a dialogue as ColBench publishes them"):
         list(read_dialogues(path))
 
 

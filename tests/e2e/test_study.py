@@ -342,7 +342,7 @@ def test_parts_that_a_study_does_not_have_are_refused(sweetrl: Sweetrl, tmp_path
             f"error: --only: the study has no part '{name}'; {hint}\n",
         )
     ended = sweetrl("run", CHECKOUT / "recipes" / "laptop.toml", "--only", "methods")
-    assert (ended.code, "is no study" in ended.err) == (2, True)
+    assert (ended.code, "is a recipe, not a study" in ended.err) == (2, True)
 
 
 @pytest.mark.usefixtures("in_this_process")

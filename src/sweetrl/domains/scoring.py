@@ -114,10 +114,10 @@ class _Checked:
             msgspec.convert(msgspec.to_builtins(verdict), Verdict)
         except (TypeError, msgspec.ValidationError) as error:
             raise UsageError(
-                f"the scorer {self.name} returned what is no verdict: {one_line(error)}; mend the scorer"
+                f"the scorer {self.name} returned what is no verdict: {one_line(error)}; fix the scorer"
             ) from error
         if verdict.reward is None and verdict.failure is None:
-            raise UsageError(f"the scorer {self.name} gave neither a reward nor a failure; mend the scorer")
+            raise UsageError(f"the scorer {self.name} gave neither a reward nor a failure; fix the scorer")
         return verdict
 
 
