@@ -1,8 +1,8 @@
 """What a study measured, run by run: read from its folder, and kept beside its page.
 
-A study takes hours, and its runs may be on machines of which nothing is left. So what each evaluation measured, task
-by task, is kept as a small file beside the page, with the commands that led to it. A later run of the study, on any
-machine, takes from these files what it has not measured itself, if the commands are the same.
+A study takes hours, and the machine that ran it may be gone. So the figures of each evaluation, task by task, are kept
+in a small file beside the page, with the commands that led to them. A later run of the study uses these files for
+everything it has not measured itself, if the commands are the same.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

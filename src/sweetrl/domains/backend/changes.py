@@ -1,8 +1,8 @@
 """Tests that look at what a call has changed: `f(x := [3, 1]) is None and x == [1, 3]`.
 
 Calls and variables are evaluated together, in the order of the test, beside the answer; what the test makes of their
-values is evaluated elsewhere. Where the values are objects, as in `(x := F(), x.add(1), x.size == 1)[-1]`, that goes
-for their methods and attributes.
+values is evaluated elsewhere. Objects such as the `x` of `(x := F(), x.add(1), x.size == 1)[-1]` have no plain form and
+stay beside the answer; only what the test asks them for, here `x.size`, leaves it.
 """
 
 import ast
