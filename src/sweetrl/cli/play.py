@@ -32,7 +32,7 @@ from sweetrl.experiments.stages.rollout import open_episodes
 from sweetrl.models import FREE
 from sweetrl.prompts import TURN_LIMIT
 from sweetrl.protocols import Agent, Collaborator
-from sweetrl.records import unreadable
+from sweetrl.records import read_text
 from sweetrl.types import Episode, Sampling, Task, Verdict
 from sweetrl.viewer import server
 from sweetrl.viewer.games import PlaySettings
@@ -266,12 +266,7 @@ async def _as_collaborator(
 
 
 def _read_consent(path: Path) -> str:
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: is not UTF-8 text; save it as UTF-8") from None
+    text = read_text(path).strip()
     if not text:  # people would play without having been asked
         raise UsageError(f"{path}: is empty; write what people agree to, or leave out --consent")
     return text

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from sweetrl.domains.registry import all_domains, find_prompt
-from sweetrl.errors import DataError, UsageError
+from sweetrl.errors import UsageError
 from sweetrl.prompts import Prompt
-from sweetrl.records import card_path, read_card, unreadable
+from sweetrl.records import card_path, read_card, read_text
 
 
 def read_prompt(name: str | Path | None) -> Prompt | None:
@@ -15,12 +15,7 @@ def read_prompt(name: str | Path | None) -> Prompt | None:
     if (shipped := find_prompt(str(name))) is not None:
         return shipped
     path = Path(name)
-    try:
-        return Prompt(path.read_text(encoding="utf-8"), source=path.name)
-    except OSError as error:
-        raise unreadable(path, error) from error
-    except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text; save it as that", path=path) from None
+    return Prompt(read_text(path), source=path.name)
 
 
 def refuse_other_domain(episodes: Path, name: str) -> None:

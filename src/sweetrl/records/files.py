@@ -86,6 +86,16 @@ def fingerprint(path: Path) -> str:
         raise unreadable(path, error) from error
 
 
+def read_text(path: Path) -> str:
+    """The text of a file that somebody wrote; `DataError` if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except UnicodeDecodeError:
+        raise DataError("is not UTF-8 text; save it as UTF-8", path=path) from None
+
+
 def unreadable(path: Path, error: OSError) -> DataError:
     """The one-line form of a failed `open` or `read`."""
     if isinstance(error, FileNotFoundError):
